@@ -1,0 +1,3 @@
+"""One YAML matrix, every backend, one honest verdict."""
+
+__version__ = "0.1.0"

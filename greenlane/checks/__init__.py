@@ -1,0 +1,1 @@
+"""Static checks: a module per rule family, over all lanes at once."""

@@ -1,0 +1,1 @@
+"""What the rules share: slicer, index, include graph, presence conditions."""

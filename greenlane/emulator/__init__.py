@@ -1,0 +1,1 @@
+"""Runs gfx machine code on a CPU."""

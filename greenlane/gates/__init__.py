@@ -1,0 +1,1 @@
+"""Gates turn a lane red by measurement: exact, reach, bench."""

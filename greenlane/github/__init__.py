@@ -1,0 +1,1 @@
+"""GitHub: client, check runs, the sticky comment, workflow rendering."""

@@ -1,0 +1,1 @@
+"""Lane images: build, seed a base without a registry, digest."""

@@ -1,0 +1,1 @@
+"""One record set for every reader."""

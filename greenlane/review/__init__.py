@@ -1,0 +1,1 @@
+"""Baseline, classification, claims and merge probe: from records to verdicts."""
