@@ -29,7 +29,9 @@ TEST_TOOLS = ["pytest>=8", "hypothesis>=6.100", "ruff>=0.6", "mypy>=1.11", "clan
 def tests(session: nox.Session) -> None:
     """The unit tier: no Docker, no GPU, no torch; under ten minutes."""
     session.install("-e", ".[engine]", *TEST_TOOLS)
-    session.run("pytest", "tests", "--ignore=tests/docker", "--ignore=tests/gpu", "--ignore=tests/nightly", *session.posargs)
+    session.run(
+        "pytest", "tests", "--ignore=tests/docker", "--ignore=tests/gpu", "--ignore=tests/nightly", *session.posargs
+    )
 
 
 @nox.session

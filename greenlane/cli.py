@@ -147,7 +147,9 @@ def parser() -> argparse.ArgumentParser:
 def _verb(verbs: argparse._SubParsersAction, name: str, verb: Verb, text: str) -> argparse.ArgumentParser:  # type: ignore[type-arg]
     command: argparse.ArgumentParser = verbs.add_parser(name, help=text, description=text)
     command.set_defaults(verb=verb)
-    command.add_argument("--matrix", type=Path, default=Path("matrix.yaml"), metavar="FILE", help="the matrix (matrix.yaml)")
+    command.add_argument(
+        "--matrix", type=Path, default=Path("matrix.yaml"), metavar="FILE", help="the matrix (matrix.yaml)"
+    )
     return command
 
 
