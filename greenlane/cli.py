@@ -1,4 +1,4 @@
-"""The command line: one function per verb. Each imports what it needs when it is called, so that start-up stays light."""
+"""The command line: one function per verb. Each imports what it needs when called, so that start-up stays light."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Ledger:
         return record_id
 
     def get(self, record_id: str) -> Record:
-        """The record with this id or unique prefix of six digits or more. Raises InvalidRecord, naming what is wrong."""
+        """The record with this id or unique prefix of six digits or more. Raises InvalidRecord, saying what is wrong."""
         full = self._complete(record_id)
         return parse(self.raw(full), source=f"record {full[:12]}", expected_id=full)
 

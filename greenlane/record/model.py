@@ -1,4 +1,4 @@
-"""The shape of a record. Text from outside enters here, so it is checked; unknown keys of a newer schema are refused."""
+"""The shape of a record. Text from outside enters here, so it is checked; unknown keys are refused."""
 
 from __future__ import annotations
 
