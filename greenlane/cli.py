@@ -229,6 +229,13 @@ def _review_verbs(verbs: argparse._SubParsersAction) -> None:  # type: ignore[ty
 
     command = _verb(verbs, "ledger", ledger, "look after the records")
     command.add_argument("action", choices=("ls", "export", "import", "gc", "reindex"))
+    command.add_argument("--lane", metavar="LANE", help="ls: only this lane")
+    command.add_argument("--ref", metavar="REF", help="export, import: the git ref (refs/greenlane/ledger)")
+    command.add_argument("--from", dest="source", type=Path, metavar="DIR", help="import: a folder of record files")
+    command.add_argument("--trust", choices=("fork", "runner"), help="import --from: how far they are trusted (fork)")
+    command.add_argument(
+        "--keep", type=int, default=500, metavar="N", help="gc: commits kept from each branch tip (500)"
+    )
 
     command = _verb(verbs, "report", report, "render the records for other readers")
     command.add_argument("--format", choices=("html", "markdown", "json", "junit", "sarif"), default="markdown")

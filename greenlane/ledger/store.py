@@ -34,8 +34,8 @@ class Ledger:
         """Store the record, all or nothing, and return its id; a record that is there already stays as it is."""
         return self.put_bytes(canonical(record))
 
-    def put_bytes(self, content: bytes) -> str:
-        record = parse(content)
+    def put_bytes(self, content: bytes, *, expected_id: str | None = None) -> str:
+        record = parse(content, expected_id=expected_id)
         record_id = hashlib.sha256(content).hexdigest()
         path = self._path(record_id)
         if not path.exists():
@@ -44,7 +44,7 @@ class Ledger:
         return record_id
 
     def get(self, record_id: str) -> Record:
-        """The record with this id or unique prefix of six digits or more. Raises InvalidRecord, saying what is wrong."""
+        """The record with this id or unique prefix of six or more digits. Raises InvalidRecord, saying why not."""
         full = self._complete(record_id)
         return parse(self.raw(full), source=f"record {full[:12]}", expected_id=full)
 

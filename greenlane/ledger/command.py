@@ -1,0 +1,65 @@
+"""`greenlane ledger ls|export|import|gc|reindex`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from greenlane.errors import MatrixError
+from greenlane.ledger import ref, retention
+from greenlane.ledger.artifacts import take
+from greenlane.ledger.store import Ledger
+
+STATE = ".greenlane"
+
+
+def command(arguments: argparse.Namespace) -> int:
+    root = arguments.matrix.parent
+    ledger = Ledger(root / STATE / "ledger")
+    return VERBS[arguments.action](ledger, root, arguments)
+
+
+def ls(ledger: Ledger, root: Path, arguments: argparse.Namespace) -> int:
+    where = {"lane": arguments.lane} if arguments.lane else {}
+    for row in ledger.rows(**where):
+        head = row.head[:10] + ("+" if row.dirty else " ")  # + marks a dirty tree
+        print(f"{row.id[:12]}  {row.started:20}  {row.lane:24} {row.outcome:9} {head}  {' '.join(row.evidence)}")
+    return 0
+
+
+def export(ledger: Ledger, root: Path, arguments: argparse.Namespace) -> int:
+    name = arguments.ref or ref.REF
+    print(f"{ref.export(ledger, root, name)} records added to {name}; share them: git push REMOTE {name}")
+    return 0
+
+
+def import_(ledger: Ledger, root: Path, arguments: argparse.Namespace) -> int:
+    if arguments.source:
+        taken, refused = take(ledger, arguments.source, arguments.trust)
+    elif arguments.trust:
+        raise MatrixError("--trust goes with --from DIR: records of a git ref keep the trust that they carry")
+    else:
+        taken, refused = ref.import_(ledger, root, arguments.ref or ref.REF)
+    return _told(f"{taken} records taken", refused)
+
+
+def gc(ledger: Ledger, root: Path, arguments: argparse.Namespace) -> int:
+    gone = retention.collect(ledger, root, arguments.keep)
+    print(f"{len(gone)} records removed; kept: the {arguments.keep} commits nearest to each branch, and newest runs")
+    return 0
+
+
+def reindex(ledger: Ledger, root: Path, arguments: argparse.Namespace) -> int:
+    count, damaged = ledger.reindex()
+    return _told(f"{count} records indexed", damaged)
+
+
+def _told(done: str, refused: list[str]) -> int:
+    print(f"{done}, {len(refused)} refused")
+    for line in refused:
+        print(f"greenlane: {line}", file=sys.stderr)
+    return 1 if refused else 0
+
+
+VERBS = {"ls": ls, "export": export, "import": import_, "gc": gc, "reindex": reindex}

@@ -1,0 +1,68 @@
+"""What the records of many commits say together: flakes, ages, last runs, benchmark series."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from greenlane.ledger.index import Row
+from greenlane.ledger.store import Ledger
+from greenlane.matrix.model import Evidence, Stage
+
+PASSED = ("pass", "win", "wash", "undecided", "inert")
+FAILED = ("fail", "loss")
+
+
+@dataclass(frozen=True, slots=True)
+class FlakeRate:
+    """How often a stage gave two answers for one input."""
+
+    inputs: int  # inputs that ran at least twice: same commit, tree, lane and image
+    flaky: int  # of these, with a pass and a failure
+
+    @property
+    def rate(self) -> float:
+        return self.flaky / self.inputs if self.inputs else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One benchmark figure of one record."""
+
+    started: str
+    head: str
+    value: float
+
+
+def flake_rate(ledger: Ledger, lane: str, stage: Stage) -> FlakeRate:
+    query = f"""
+        select sum(s.outcome in {PASSED}), sum(s.outcome in {FAILED})
+        from stages s join records r on r.id = s.record
+        where s.lane = ? and s.stage = ? and r.dirty = 0 and s.outcome in {PASSED + FAILED}
+        group by r.head, r.tree, r.lane_digest, r.image having count(*) > 1"""
+    counts = ledger.index.select(query, (lane, stage))
+    return FlakeRate(inputs=len(counts), flaky=sum(1 for passed, failed in counts if passed and failed))
+
+
+def first_seen(ledger: Ledger, lane: str, stage: Stage, fingerprint: str) -> tuple[str, str] | None:
+    """(start time, commit) of the oldest record that shows this red: a known red's age."""
+    query = """
+        select r.started, r.head from stages s join records r on r.id = s.record
+        where s.lane = ? and s.stage = ? and s.fingerprint = ? and s.fingerprint != '' order by r.started limit 1"""
+    found = ledger.index.select(query, (lane, stage, fingerprint))
+    return (str(found[0][0]), str(found[0][1])) if found else None
+
+
+def last_with(ledger: Ledger, lane: str, evidence: Evidence) -> Row | None:
+    """The newest clean record of the lane that carries this evidence: the last commit that did run."""
+    return next((row for row in ledger.rows(lane=lane) if evidence in row.evidence and not row.dirty), None)
+
+
+def benchmark_series(ledger: Ledger, lane: str, metric: str) -> list[Point]:
+    """The medians of one metric over the lane's records, oldest first."""
+    points = []
+    for _, record in ledger.records(lane=lane):
+        for stage in record.stages:
+            median = stage.measurements.get("metrics", {}).get(metric, {}).get("median")
+            if stage.stage is Stage.BENCH and isinstance(median, int | float):
+                points.append(Point(record.started, record.head, float(median)))
+    return sorted(points, key=lambda point: point.started)

@@ -1,0 +1,51 @@
+"""Which records may go: those of commits far from every branch, unless something still rests on them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from greenlane.errors import EnvironmentMissing
+from greenlane.ledger.index import Row
+from greenlane.ledger.store import Ledger
+from greenlane.matrix.model import Evidence
+
+KEEP_COMMITS = 500
+
+
+def collect(ledger: Ledger, repository: Path, keep: int = KEEP_COMMITS) -> list[str]:
+    """Remove and return the ids of records whose commit is none of the `keep` nearest to any branch or HEAD.
+
+    Kept all the same: what a kept record was reused from, and each lane's newest run on its target.
+    """
+    near = _near_commits(repository, keep)
+    rows = ledger.rows()
+    kept = {row.id for row in rows if row.head in near} | _newest_runs(rows)
+    kept |= {origin for row in rows if row.id in kept if (origin := ledger.get(row.id).reused_from)}
+    gone = [row.id for row in rows if row.id not in kept]
+    ledger.remove(gone)
+    return gone
+
+
+def _newest_runs(rows: list[Row]) -> set[str]:
+    newest: dict[str, str] = {}
+    for row in rows:  # newest first
+        if Evidence.RAN_ON_TARGET in row.evidence:
+            newest.setdefault(row.lane, row.id)
+    return set(newest.values())
+
+
+def _near_commits(repository: Path, keep: int) -> set[str]:
+    tips = _git(repository, "for-each-ref", "--format=%(objectname)", "refs/heads", "refs/remotes")
+    near: set[str] = set()
+    for tip in {"HEAD", *tips}:
+        near |= set(_git(repository, "rev-list", f"--max-count={keep}", tip))
+    return near
+
+
+def _git(repository: Path, *arguments: str) -> list[str]:
+    ran = subprocess.run(["git", "-C", str(repository), *arguments], capture_output=True, text=True)
+    if ran.returncode != 0:
+        reason = (ran.stderr.strip().splitlines() or ["no reason given"])[0]
+        raise EnvironmentMissing(f"git {arguments[0]} in {repository}: {reason}; no record was removed")
+    return ran.stdout.split()
