@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import jinja2
 import jinja2.sandbox
@@ -59,10 +60,7 @@ class Tokenizer:
     def merged(self, piece: str) -> list[str]:
         symbols = [BYTE_TO_CHAR[byte] for byte in piece.encode()]
         while len(symbols) > 1:
-            pairs = [
-                (self.ranks.get(pair, len(self.ranks)), i)
-                for i, pair in enumerate(zip(symbols, symbols[1:], strict=False))
-            ]
+            pairs = [(self.ranks.get(pair, len(self.ranks)), at) for at, pair in enumerate(pairwise(symbols))]
             rank, at = min(pairs)
             if rank == len(self.ranks):
                 break

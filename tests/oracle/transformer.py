@@ -107,10 +107,9 @@ def rotate(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
 
 def unpermuted(tensors: dict[str, Tensor], shape: Shape) -> dict[str, Tensor]:
     """GGUF stores `llama` queries and keys for interleaved pairs; this puts the halves back."""
-    heads = {"attn_q.weight": shape.heads, "attn_k.weight": shape.kv_heads}
-    return {
-        name: halves(t, heads[end]) if (end := name.split(".", 2)[-1]) in heads else t for name, t in tensors.items()
-    }
+    turned = {"attn_q.weight": shape.heads, "attn_k.weight": shape.kv_heads}
+    ends = {name: name.split(".", 2)[-1] for name in tensors}
+    return {name: halves(t, turned[ends[name]]) if ends[name] in turned else t for name, t in tensors.items()}
 
 
 def halves(weight: Tensor, heads: int) -> Tensor:
