@@ -82,7 +82,9 @@ class Lane:
     digest: str = ""  # changes exactly when something that affects the lane changes
 
     compiler: str | None = None  # "gcc", "clang", "nvcc", "hipcc", "msvc"
+    compiler_version: str | None = None
     wavefront: int | None = None  # lanes per wavefront of the arch
+    family: str | None = None  # siblings of the arch run the same kind of code: "gfx11"
     device: str | None = None  # vendor whose card a run needs: "amd", "nvidia"
     vendors: tuple[str, ...] = ()  # whose headers and APIs the lane may use: "cuda", "hip"
     macros: Mapping[str, str] = field(default_factory=dict)  # preprocessor macros that are on
@@ -132,6 +134,7 @@ class Matrix:
     checks: Mapping[str, Any] = field(default_factory=dict)  # validated: greenlane.matrix.checks
     known_red: tuple[KnownRed, ...] = ()
     required: tuple[str, ...] = ()  # ids of the lanes that the required gate needs
+    irrelevant: tuple[str, ...] = ()  # globs of files that affect no lane
     digest: str = ""
 
     def lane(self, lane_id: str) -> Lane | None:
