@@ -1,0 +1,56 @@
+"""The base commit beside the head: a red stage run again there, and a build of it for a gate to compare with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+from greenlane.errors import EnvironmentMissing
+from greenlane.gates.contract import Program
+from greenlane.lanes import pipeline, worktree
+from greenlane.lanes.context import Context
+from greenlane.lanes.gate import program_in
+from greenlane.lanes.session import Session
+from greenlane.lanes.summary import LaneEnd
+from greenlane.matrix.model import Lane, Stage
+
+SUFFIX = "@base"
+
+
+def rerun(session: Session, lane: Lane, end: LaneEnd) -> None:
+    """Runs the lane up to its red stage on the base, unless the base's record already says how that ends."""
+    assert end.record is not None
+    red = next((result.stage for result in end.record.stages if result.outcome.is_red), None)
+    if red is None or _is_known(session, lane, red):
+        return
+    session.progress.said(f"{lane.id} {red} is red: the same stage on the base {(session.base or '')[:12]}")
+    with _session_for(session, lane, red) as base, base.state.lane(base.name_of(lane)).locked(f"lane {lane.id}"):
+        pipeline.run(base, lane)
+
+
+def program(session: Session, context: Context, stack: ExitStack) -> Program:
+    """The base's build in the same kind of place, open until `stack` ends."""
+    lane = context.lane
+    base = stack.enter_context(_session_for(session, lane, Stage.BUILD))
+    stack.enter_context(base.state.lane(base.name_of(lane)).locked(f"lane {lane.id}"))
+    there = pipeline.open_context(base, lane, stack, card=context.card)
+    course = pipeline.run_stages(base, there)
+    red = next((result for result in course.results.values() if result.outcome.is_red), None)
+    if red is not None:
+        raise EnvironmentMissing(f"lane {lane.id}: the base can't be measured: its {red.stage} is red ({red.reason})")
+    return program_in(there, Stage.BENCH)
+
+
+def _is_known(session: Session, lane: Lane, stage: Stage) -> bool:
+    records = session.ledger.records(lane=lane.id, head=session.base or "")
+    return any(result.stage is stage for _, record in records if not record.dirty for result in record.stages)
+
+
+@contextmanager
+def _session_for(session: Session, lane: Lane, until: Stage) -> Iterator[Session]:
+    """The base's tree, and a state folder of its own; one tree per lane, since lanes run side by side."""
+    purpose = f"base-{lane.id}"
+    with worktree.of_commit(session.tree.path, session.state.root, session.base or "", purpose) as tree:
+        options = replace(session.options, until=until, fresh=False)
+        yield replace(session, tree=tree, options=options, base=None, suffix=SUFFIX)

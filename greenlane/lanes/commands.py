@@ -1,0 +1,46 @@
+"""Runs a stage's commands from the matrix, one after the other, until one fails or time is up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from greenlane.errors import EnvironmentMissing
+from greenlane.executors import Exit
+from greenlane.lanes.context import Context, Ended
+from greenlane.matrix.model import Stage
+from greenlane.record.model import Outcome
+
+
+def run_commands(
+    context: Context, stage: Stage, *, env: Mapping[str, str] | None = None, setup: bool = False, prefix: str = ""
+) -> Ended:
+    """`prefix` goes before each command, such as `greenlane emulate --`."""
+    deadline = time.monotonic() + time_limit(context, stage)
+    for script in context.lane.stages.get(stage, ()):
+        left = max(deadline - time.monotonic(), 0.1)
+        ended = context.run(prefix + script, env=env, timeout_s=left, setup=setup)
+        if ended.code != 0 or ended.timed_out:
+            return failed(context, stage, ended)
+    return Ended(Outcome.PASS)
+
+
+def failed(context: Context, stage: Stage, ended: Exit) -> Ended:
+    if ended.lost is not None:
+        raise EnvironmentMissing(f"lane {context.lane.id}, {stage}: {ended.lost}")
+    if ended.timed_out:
+        return Ended(Outcome.FAIL, f"stopped after {time_limit(context, stage):g} s, its time limit")
+    if ended.out_of_memory:
+        return Ended(Outcome.FAIL, f"killed: out of memory{_allowed(context)}")
+    if ended.code > 128:
+        return Ended(Outcome.FAIL, f"killed by signal {ended.code - 128}")
+    return Ended(Outcome.FAIL, f"exit code {ended.code}")
+
+
+def time_limit(context: Context, stage: Stage) -> float:
+    return context.lane.limits.stage_timeout_s.get(stage, context.lane.limits.timeout_s)
+
+
+def _allowed(context: Context) -> str:
+    limit = context.lane.limits.memory_bytes
+    return "" if limit is None else f" (limit {limit / 2**30:.1f} GiB)"

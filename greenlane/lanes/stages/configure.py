@@ -1,0 +1,19 @@
+"""Configures the build; the compile commands are asked for and kept, whatever the project says."""
+
+from __future__ import annotations
+
+import shutil
+
+from greenlane.lanes.commands import run_commands
+from greenlane.lanes.context import Context, Ended
+from greenlane.matrix.model import Stage
+
+COMPILE_COMMANDS = "compile_commands.json"
+
+
+def run(context: Context) -> Ended:
+    ended = run_commands(context, Stage.CONFIGURE, env={"CMAKE_EXPORT_COMPILE_COMMANDS": "ON"})
+    written = context.host.build / COMPILE_COMMANDS
+    if written.is_file():
+        shutil.copyfile(written, context.host.artifacts / COMPILE_COMMANDS)
+    return ended
