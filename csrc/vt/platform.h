@@ -10,11 +10,12 @@
 
 namespace vt {
 
-// Each backend defines its own.
-struct Device;
-struct Queue;
-struct Event;
-struct Graph;
+// Bases of what a backend defines itself (`struct CpuDevice : vt::Device`) and casts back to with static_cast: two
+// backends in one binary must not define one name twice.
+struct Device {};
+struct Queue {};
+struct Event {};
+struct Graph {};
 
 // reference: float32 weights and float32 everywhere. fast: weights as the file has them or repacked, best kernels.
 enum class Precision : std::uint8_t { reference, fast };
@@ -76,8 +77,9 @@ struct Platform {
   void* (*alloc_host)(Device*, std::size_t bytes) = nullptr;
   void (*free_host)(Device*, void* memory) = nullptr;
 
-  // `parts` are host tensors in a file's format with the same `cols` and type, stacked by rows into one weight. The
-  // host memory is not needed after the call. Throws Error naming a type that the backend cannot compute with.
+  // `parts` are host tensors in a file's format with the same `cols` and type, stacked by rows into one weight; a
+  // vector is (size, 1) here. The host memory is not needed after the call and may have any alignment. Throws Error
+  // naming a type that the backend cannot compute with.
   PreparedWeight (*prepare_weight)(Device*, std::span<const Tensor> parts, WeightUse, Precision);
   void (*free_weight)(Device*, const PreparedWeight&);
 
