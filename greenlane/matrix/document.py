@@ -7,7 +7,6 @@ limit is tested before memory is spent.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -16,7 +15,6 @@ from greenlane.errors import MatrixError
 from greenlane.matrix.model import Mark
 from greenlane.matrix.problems import Problems
 
-MAX_BYTES = 4 * 1024 * 1024
 MAX_NODES = 250_000  # aliases counted as often as they are used
 MAX_DEPTH = 40
 
@@ -58,20 +56,6 @@ class Node:
         if isinstance(self.value, list):
             return [node.plain() for node in self.value]
         return self.value
-
-
-def read(path: Path) -> bytes:
-    """The bytes of a matrix file."""
-    try:
-        with path.open("rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise MatrixError(f"{path}: no such file; `greenlane init` writes a first matrix") from None
-    except OSError as error:
-        raise MatrixError(f"{path}: can't be read: {error.strerror}") from None
-    if len(content) > MAX_BYTES:
-        raise MatrixError(f"{path}:1:1: the file is larger than {MAX_BYTES} bytes; split the project or use products")
-    return content
 
 
 def parse(content: bytes, file: str, problems: Problems) -> Node:

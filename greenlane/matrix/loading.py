@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from greenlane.matrix import content as text
 from greenlane.matrix import document, sections, verify
 from greenlane.matrix.document import Node
 from greenlane.matrix.expand import Expander, Expansion
@@ -27,7 +28,7 @@ class Loaded:
 
 def load_file(path: Path) -> Matrix:
     """The expanded matrix of a file."""
-    return compile_matrix(document.read(path), str(path)).matrix
+    return compile_matrix(text.read(path), str(path)).matrix
 
 
 def compile_matrix(content: bytes, name: str) -> Loaded:

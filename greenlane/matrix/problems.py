@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from greenlane.errors import MatrixError
-from greenlane.matrix.model import Mark
+
+if TYPE_CHECKING:
+    from greenlane.matrix.model import Mark
 
 
 class Problems:

@@ -1,36 +1,45 @@
-"""What a listing needs of each lane, as plain data: light to load, so that `nox -l` stays fast."""
+"""What a listing needs of each lane, as plain data: light to load, so that `nox -l` and `greenlane list` stay fast."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from greenlane.matrix.content import read, recall, remember
+
+if TYPE_CHECKING:
+    from greenlane.matrix.model import Lane, Matrix
 
 Row = dict[str, Any]
+_COPIED = ("id", "backend", "toolkit", "arch", "variant", "row", "digest", "compiler", "family", "device", "executor")
+_LISTS = ("tags", "require", "vendors", "runs_on")
 
 
 def load(path: Path) -> list[Row]:
-    """One row per lane, in the matrix's order."""
-    from greenlane.matrix import load as load_matrix
+    """One row per lane, in the matrix's order. Raises `MatrixError` with every mistake in the file."""
+    content = read(path)
+    rows = recall(content)
+    if isinstance(rows, list):
+        return rows
+    from greenlane.matrix.loading import compile_matrix
 
-    return [row(lane) for lane in load_matrix(path).lanes]
-
-
-def row(lane: Any) -> Row:
-    """The row of a lane."""
-    return {
-        "id": lane.id,
-        "backend": lane.backend,
-        "toolkit": lane.toolkit,
-        "arch": lane.arch,
-        "variant": lane.variant,
-        "tags": list(lane.tags),
-        "row": lane.row,
-        "require": list(lane.require),
-        "digest": lane.digest,
-        "summary": _summary(lane),
-    }
+    rows = rows_of(compile_matrix(content, str(path)).matrix)
+    remember(content, rows)
+    return rows
 
 
-def _summary(lane: Any) -> str:
-    wanted = ", ".join(lane.require) or "nothing"
-    return f"{lane.row or lane.backend}: requires {wanted}"
+def rows_of(matrix: Matrix) -> list[Row]:
+    required = frozenset(matrix.required)
+    return [_row(lane, required) for lane in matrix.lanes]
+
+
+def _row(lane: Lane, required: frozenset[str]) -> Row:
+    row: Row = {name: getattr(lane, name) for name in _COPIED}
+    row.update({name: list(getattr(lane, name)) for name in _LISTS})
+    row["timeout_s"] = lane.limits.timeout_s
+    row["hosted_only"] = lane.hosted_only
+    row["required"] = lane.id in required
+    image = lane.image
+    row["image"] = {"dockerfile": image.dockerfile, "target": image.target, "args": dict(image.args)} if image else None
+    row["summary"] = f"{lane.row or lane.backend}: requires {', '.join(lane.require) or 'nothing'}"
+    return row
