@@ -134,6 +134,8 @@ class Expander:
     def _lane(self, cell: Cell, draft: Draft, shared: str) -> Lane:
         backend = self.file.backends[cell.backend] or Backend()
         fields = {**_axes(cell, backend, draft), **_settings(cell, draft.values), "gates": self._gates.validated(draft)}
+        for name in ("defines", "macros", "sources", "include_dirs", "runs_on"):
+            fields[name] = _filled(fields[name], fields)
         return Lane(digest=_digest(fields, shared), marks=Marks(self.name, draft.origins, cell.node), **fields)
 
 
@@ -223,6 +225,18 @@ def _limits(values: Mapping[str, Any]) -> Limits:
         memory_bytes=values.get("memory"),
         pids=values.get("pids"),
     )
+
+
+def _filled(value: Any, fields: Mapping[str, Any]) -> Any:
+    """`{arch}`, `{archs}` and `{toolkit}` replaced: one setting serves all lanes of an axis."""
+    if isinstance(value, dict):
+        return {key: _filled(inner, fields) for key, inner in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_filled(inner, fields) for inner in value)
+    if not isinstance(value, str) or "{" not in value:
+        return value
+    filled = value.replace("{archs}", ";".join(fields["archs"]))
+    return filled.replace("{arch}", fields["arch"] or "").replace("{toolkit}", fields["toolkit"] or "")
 
 
 def _digest(fields: Mapping[str, Any], shared: str) -> str:

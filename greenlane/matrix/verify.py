@@ -162,17 +162,19 @@ def _out_of_reach(lane: Lane, evidence: Evidence, have: frozenset[str]) -> str |
 
 
 def _placeholders(expanded: Expanded, name: str, problems: Problems) -> None:
-    for stage, commands in expanded.lane.stages.items():
-        for command in commands:
-            for word in _PLACEHOLDER.findall(command):
-                if word in PLACEHOLDERS and not (word == "arch" and expanded.lane.arch is None):
-                    continue
-                node = expanded.draft.origins.get(f"stages.{stage}", (expanded.cell.node, ""))[0]
-                mark = mark_of_word(name, node, command)
-                if word == "arch":
-                    problems.add(mark, f"lane {expanded.lane.id} has no architecture for {{arch}}")
-                else:
-                    problems.add(mark, f"unknown placeholder {{{word}}}{nearest(word, PLACEHOLDERS)}")
+    lane = expanded.lane
+    texts = [(f"stages.{stage}", command) for stage, commands in lane.stages.items() for command in commands]
+    texts += [(f"env.{key}", value) for key, value in lane.env.items()]
+    for path, text in texts:
+        for word in _PLACEHOLDER.findall(text):
+            if word in PLACEHOLDERS and not (word == "arch" and lane.arch is None):
+                continue
+            node = expanded.draft.origins.get(path, (expanded.cell.node, ""))[0]
+            if word == "arch":
+                message = f"lane {lane.id} has no architecture for {{arch}}"
+            else:
+                message = f"unknown placeholder {{{word}}}{nearest(word, PLACEHOLDERS)}"
+            problems.add(mark_of_word(name, node, text), message)
 
 
 def _required(file: MatrixFile, root: Node, name: str, ids: list[str], problems: Problems) -> None:
