@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from greenlane.errors import EnvironmentMissing
 from greenlane.ledger.store import MAX_RECORD_BYTES, InvalidRecord, Ledger
+from greenlane.record.git import commit_of, git
 
 REF = "refs/greenlane/ledger"
 ATTEMPTS = 5
@@ -28,12 +27,12 @@ def export(ledger: Ledger, repository: Path, ref: str = REF) -> int:
     Another process may move the ref meanwhile: the update compares and swaps, and starts again.
     """
     for _ in range(ATTEMPTS):
-        tip = _tip(repository, ref)
+        tip = commit_of(repository, ref)
         missing = sorted(set(ledger.ids()) - set(_listed(repository, tip)))
         if not missing:
             return 0
         commit = _commit(repository, tip, {name: _blob(repository, ledger.raw(name)) for name in missing})
-        swap = _git(repository, "update-ref", ref, commit, tip or "0" * 40, check=False)
+        swap = git(repository, "update-ref", ref, commit, tip or "0" * 40, check=False)
         if swap.returncode == 0:
             return len(missing)
     raise EnvironmentMissing(f"{ref}: it moved {ATTEMPTS} times while records were added; try again")
@@ -41,7 +40,7 @@ def export(ledger: Ledger, repository: Path, ref: str = REF) -> int:
 
 def import_(ledger: Ledger, repository: Path, ref: str = REF) -> tuple[int, list[str]]:
     """Take every record of the ref that the ledger lacks. Returns their number and a line for each one refused."""
-    tip = _tip(repository, ref)
+    tip = commit_of(repository, ref)
     if tip is None:
         raise EnvironmentMissing(f"{ref} does not exist here; fetch it: git fetch REMOTE {ref}:{ref}")
     wanted = {name: blob for name, blob in _listed(repository, tip).items() if name not in set(ledger.ids())}
@@ -60,7 +59,7 @@ def _listed(repository: Path, tip: str | None) -> dict[str, str]:
     if tip is None:
         return {}
     found = {}
-    for entry in _git(repository, "ls-tree", "-r", "-z", "--long", tip).stdout.split(b"\0"):
+    for entry in git(repository, "ls-tree", "-r", "-z", "--long", tip).stdout.split(b"\0"):
         meta, _, path = entry.partition(b"\t")
         match = RECORD_PATH.fullmatch(path.decode(errors="replace"))
         if match and meta.split()[1] == b"blob" and int(meta.split()[3]) <= MAX_RECORD_BYTES:
@@ -69,7 +68,7 @@ def _listed(repository: Path, tip: str | None) -> dict[str, str]:
 
 
 def _contents(repository: Path, blobs: dict[str, str]) -> Iterator[tuple[str, bytes]]:
-    answer = _git(repository, "cat-file", "--batch", stdin="\n".join(blobs.values()).encode()).stdout if blobs else b""
+    answer = git(repository, "cat-file", "--batch", stdin="\n".join(blobs.values()).encode()).stdout if blobs else b""
     position = 0
     for name in blobs:
         end = answer.index(b"\n", position)
@@ -79,7 +78,7 @@ def _contents(repository: Path, blobs: dict[str, str]) -> Iterator[tuple[str, by
 
 
 def _blob(repository: Path, content: bytes) -> str:
-    return _git(repository, "hash-object", "-w", "--stdin", stdin=content).stdout.decode().strip()
+    return git(repository, "hash-object", "-w", "--stdin", stdin=content).stdout.decode().strip()
 
 
 def _commit(repository: Path, tip: str | None, blobs: dict[str, str]) -> str:
@@ -87,29 +86,9 @@ def _commit(repository: Path, tip: str | None, blobs: dict[str, str]) -> str:
     with tempfile.TemporaryDirectory() as scratch:
         index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
         if tip:
-            _git(repository, "read-tree", tip, env=index)
-        _git(repository, "update-index", "--add", "--index-info", stdin=lines.encode(), env=index)
-        tree = _git(repository, "write-tree", env=index).stdout.decode().strip()
+            git(repository, "read-tree", tip, env=index)
+        git(repository, "update-index", "--add", "--index-info", stdin=lines.encode(), env=index)
+        tree = git(repository, "write-tree", env=index).stdout.decode().strip()
     parents = ["-p", tip] if tip else []
-    made = _git(repository, "commit-tree", tree, *parents, "-m", f"Add {len(blobs)} records", env=IDENTITY)
+    made = git(repository, "commit-tree", tree, *parents, "-m", f"Add {len(blobs)} records", env=IDENTITY)
     return made.stdout.decode().strip()
-
-
-def _tip(repository: Path, ref: str) -> str | None:
-    found = _git(repository, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", check=False)
-    return found.stdout.decode().strip() or None
-
-
-def _git(
-    repository: Path, *arguments: str, stdin: bytes = b"", env: dict[str, str] | None = None, check: bool = True
-) -> subprocess.CompletedProcess[bytes]:
-    try:
-        ran = subprocess.run(
-            ["git", "-C", str(repository), *arguments], input=stdin, capture_output=True, env=os.environ | (env or {})
-        )
-    except OSError as error:
-        raise EnvironmentMissing(f"git cannot be run: {error.strerror}; install git") from error
-    if check and ran.returncode != 0:
-        reason = ran.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
-        raise EnvironmentMissing(f"git {arguments[0]} in {repository}: {reason[0]}")
-    return ran

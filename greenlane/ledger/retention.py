@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
-from greenlane.errors import EnvironmentMissing
 from greenlane.ledger.index import Row
 from greenlane.ledger.store import Ledger
 from greenlane.matrix.model import Evidence
+from greenlane.record.git import git_text
 
 KEEP_COMMITS = 500
 
@@ -36,16 +35,8 @@ def _newest_runs(rows: list[Row]) -> set[str]:
 
 
 def _near_commits(repository: Path, keep: int) -> set[str]:
-    tips = _git(repository, "for-each-ref", "--format=%(objectname)", "refs/heads", "refs/remotes")
+    tips = git_text(repository, "for-each-ref", "--format=%(objectname)", "refs/heads", "refs/remotes").split()
     near: set[str] = set()
     for tip in {"HEAD", *tips}:
-        near |= set(_git(repository, "rev-list", f"--max-count={keep}", tip))
+        near |= set(git_text(repository, "rev-list", f"--max-count={keep}", tip).split())
     return near
-
-
-def _git(repository: Path, *arguments: str) -> list[str]:
-    ran = subprocess.run(["git", "-C", str(repository), *arguments], capture_output=True, text=True)
-    if ran.returncode != 0:
-        reason = (ran.stderr.strip().splitlines() or ["no reason given"])[0]
-        raise EnvironmentMissing(f"git {arguments[0]} in {repository}: {reason}; no record was removed")
-    return ran.stdout.split()

@@ -13,6 +13,7 @@ from greenlane.errors import EnvironmentMissing, MatrixError
 from greenlane.ledger import Ledger, ref
 from greenlane.ledger.artifacts import take
 from greenlane.ledger.store import MAX_RECORD_BYTES, canonical
+from greenlane.record.git import git
 from greenlane.record.model import Record
 
 Make = Callable[..., Record]
@@ -64,9 +65,7 @@ def test_a_forged_record_in_the_ref_is_refused(
 ) -> None:
     record_id = ledger.put(record())
     forged = ledger.raw(record_id).replace(b'"outcome":"fail"', b'"outcome":"pass"')
-    ref._git(
-        repository, "update-ref", ref.REF, ref._commit(repository, None, {record_id: ref._blob(repository, forged)})
-    )
+    git(repository, "update-ref", ref.REF, ref._commit(repository, None, {record_id: ref._blob(repository, forged)}))
     taken, refused = ref.import_(Ledger(tmp_path / "other"), repository)
     assert taken == 0
     assert "does not match its name" in refused[0]
