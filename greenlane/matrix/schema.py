@@ -14,6 +14,7 @@ Name = Annotated[
     Word, AfterValidator(matching(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", "a name of letters, digits, _ . + and -"))
 ]
 Macro = Annotated[Word, AfterValidator(matching(r"[A-Za-z_]\w*", "the name of a preprocessor macro"))]
+Commanded = Literal["image", "configure", "build", "test"]  # the stages that run commands
 Day = Annotated[Word, AfterValidator(lambda text: date.fromisoformat(text).isoformat())]
 
 
@@ -83,9 +84,12 @@ class Common(Part):
 
 
 class Settings(Common):
-    """`Common`, and stages and gates, which stand at the top of the file for all lanes."""
+    """What a backend, a toolkit, an arch, a variant, a product, an include and an override may set.
 
-    stages: dict[Stage, Commands | None] | None = key(
+    `defaults` may set all of it but `stages` and `gates`, which stand at the top of the file for all lanes.
+    """
+
+    stages: dict[Commanded, Commands | None] | None = key(
         "shell commands by stage; `image` is the set-up of the host executor; `[]` or null takes the stage away",
         example='stages:\n  build: ["cmake --build {build}"]\n  test: ["ctest --test-dir {build}"]',
     )
@@ -220,7 +224,7 @@ class MatrixFile(Part):
     defaults: Common = key("settings of all lanes", example="defaults: {timeout: 30m}", default=Common())
     backends: dict[Name, Backend | None] = key("the backends", example="backends:\n  cpu: {compiler: gcc}", default=...)
     lanes: Lanes = key("which lanes exist", example="lanes:\n  products:\n    - backend: cpu", default=...)
-    stages: dict[Stage, Commands | None] = key(
+    stages: dict[Commanded, Commands | None] = key(
         "commands of all lanes", example='stages: {build: ["make -j{jobs}"]}', default={}
     )
     gates: dict[Literal["reach", "exact", "bench"], dict[str, Any] | None] = key(
