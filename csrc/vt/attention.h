@@ -29,6 +29,8 @@ struct AttentionBackend {
   std::size_t (*workspace_bytes)(Device*, const AttentionShape&);
   void (*kv_write)(Queue*, const KvWriteArgs&);
   void (*attention)(Queue*, const AttentionArgs&);
+  // Optional: without it the model calls rms_norm, rope and kv_write.
+  void (*rope_kv_write)(Queue*, const RopeKvWriteArgs&) = nullptr;
 };
 
 struct Backend;

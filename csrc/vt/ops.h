@@ -64,6 +64,21 @@ struct KvCache {
   Tensor values;  // same
 };
 
+// Head norms (where the model has them), rope of q in place and of k, and the write of k and v, in one launch.
+struct RopeKvWriteArgs {
+  Tensor q;       // (T, heads, head_dim) activation type, rotated in place
+  Tensor k;       // (T, kv_heads, head_dim); only the cache gets it rotated
+  Tensor v;       // (T, kv_heads, head_dim)
+  Tensor q_norm;  // (head_dim) F32, or empty
+  Tensor k_norm;  // (head_dim) F32, or empty
+  float eps;
+  const std::int32_t* positions;     // (T)
+  const float* cos_sin;              // as RopeArgs
+  bool interleaved;                  // as RopeArgs
+  const std::int64_t* slot_mapping;  // (T) as KvWriteArgs
+  KvCache cache;
+};
+
 struct KvWriteArgs {
   Tensor k;                          // (T, kv_heads, head_dim) activation type
   Tensor v;                          // (T, kv_heads, head_dim) activation type

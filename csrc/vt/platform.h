@@ -66,9 +66,10 @@ struct Platform {
   void (*close)(Device*);
   int (*threads)(Device*);  // host threads that compute; 0 where the device is not the host
 
-  // Type of activations (all but residual stream, logits and sampling, which are F32) and, by default, of the KV cache.
-  DType (*activation_dtype)(Device*, Precision);
-  DType (*kv_dtype)(Device*, Precision);
+  // Type of activations (all but residual stream, logits and sampling, which are F32) and, by default, of the KV cache,
+  // for a model whose matrices are stored as `weights`.
+  DType (*activation_dtype)(Device*, Precision, DType weights);
+  DType (*kv_dtype)(Device*, Precision, DType weights);
 
   // Throw OutOfMemory. Memory is not initialised. Aligned to 64 bytes at least.
   void* (*alloc)(Device*, std::size_t bytes);
