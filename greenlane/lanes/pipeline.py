@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from greenlane.gates.contract import Program
-from greenlane.lanes import evidence, lease, machine, objects, places, plan, resume, reuse, stages
+from greenlane.lanes import evidence, lease, machine, objects, places, plan, relevant, resume, reuse, stages
 from greenlane.lanes.context import Context, Ended
 from greenlane.lanes.first_error import first_error
 from greenlane.lanes.interrupt import Interrupted
@@ -79,7 +79,8 @@ def open_context(session: Session, lane: Lane, stack: ExitStack, card: lease.Car
 def run_stages(session: Session, context: Context) -> Course:
     """The stages in order. After a red one the rest is blocked; what was green before a cut is not run again."""
     lane = context.lane
-    key = resume.inputs_key(lane, context.tree, context.executor.name, session.base, session.image)
+    tree_digest = relevant.digest(context.tree, session.matrix, lane)
+    key = resume.inputs_key(lane, tree_digest, context.executor.name, session.base, session.image)
     done = resume.load(context.folder.progress, key)
     course = Course(context.results)
     for stage in plan.stages_of(lane, context.executor.name, session.options.until):

@@ -29,7 +29,7 @@ class Placeholders:
         if name not in NAMES:
             return written
         if name == "cmake_defines":
-            return " ".join(shlex.quote(f"-D{key}={value}") for key, value in self.lane.defines.items())
+            return " ".join(shlex.quote(f"-D{key}={self.fill(value)}") for key, value in self.lane.defines.items())
         if name == "arch":
             return self._arch()
         if name == "archs":

@@ -17,11 +17,22 @@ from greenlane.lanes.lease import Card
 from greenlane.lanes.session import Session
 from greenlane.matrix.model import Lane
 
+HOST, DOCKER, AUTO = "host", "docker", "auto"
+
 
 def host_folders(session: Session, lane: Lane, folder: LaneFolder) -> Folders:
     """A cache per backend, toolkit and arch set; the compiler's own digest is part of what ccache hashes."""
     cache = "-".join([lane.backend, lane.toolkit or "any", *lane.archs])
     return folder.seen_from_host(session.tree.path, session.state.root / "ccache" / cache)
+
+
+def executor_name(session: Session, lane: Lane) -> str:
+    return HOST
+
+
+def known_image(session: Session, lane: Lane) -> str | None:
+    """Hex id of the image that the lane would run in, where it stands already."""
+    return None
 
 
 @contextmanager

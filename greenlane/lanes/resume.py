@@ -11,7 +11,6 @@ from pathlib import Path
 from pydantic import ValidationError
 
 import greenlane
-from greenlane.lanes.tree import SourceTree
 from greenlane.ledger.store import write_durably
 from greenlane.matrix.model import Lane, Stage
 from greenlane.record.model import StageResult
@@ -19,9 +18,9 @@ from greenlane.record.model import StageResult
 ALWAYS = (Stage.CHECK, Stage.IMAGE)  # cached by content themselves, and the place must be made anew
 
 
-def inputs_key(lane: Lane, tree: SourceTree, *more: str | None) -> str:
+def inputs_key(lane: Lane, tree_digest: str, *more: str | None) -> str:
     """Hex SHA-256 of what decides a lane's result."""
-    document = json.dumps([lane.digest, tree.digest(lane.paths), greenlane_digest(), *more])
+    document = json.dumps([lane.digest, tree_digest, greenlane_digest(), *more])
     return hashlib.sha256(document.encode()).hexdigest()
 
 

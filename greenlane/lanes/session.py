@@ -61,5 +61,5 @@ def open_session(matrix_file: Path, options: Options, *, base: str | None, merge
     if not merge:
         yield Session(matrix, read(root), state, options, commit)
         return
-    with worktree.of_merge(root, state.root, commit) as (tree, merged_matrix):
-        yield Session(load(merged_matrix), tree, state, options, commit, suffix="@merge")
+    with worktree.of_merge(root, state.root, commit) as tree:
+        yield Session(load(tree.path / matrix_file.name), tree, state, options, commit, suffix="@merge")

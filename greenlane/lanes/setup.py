@@ -11,8 +11,8 @@ from pathlib import Path
 
 from greenlane.lanes.commands import run_commands
 from greenlane.lanes.context import Context, Ended
-from greenlane.lanes.globs import matcher
 from greenlane.ledger.store import write_durably
+from greenlane.matrix.globs import first_match
 from greenlane.matrix.model import Stage
 from greenlane.record.model import Outcome
 
@@ -35,8 +35,7 @@ def run(context: Context) -> Ended:
 
 def inputs_digest(context: Context) -> str:
     """Hex SHA-256 over the commands, the files that they read, and the interpreter."""
-    wanted = matcher(context.lane.setup_inputs) if context.lane.setup_inputs else None
-    files = [entry for entry in context.tree.files if wanted is not None and wanted(entry[0])]
+    files = [entry for entry in context.tree.files if first_match(context.lane.setup_inputs, entry[0])]
     interpreter = (sys.version, platform.machine(), sys.base_prefix)
     document = json.dumps([context.lane.stages.get(Stage.IMAGE, ()), files, interpreter, dict(context.lane.env)])
     return hashlib.sha256(document.encode()).hexdigest()

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from greenlane.errors import EnvironmentMissing, MatrixError
 from greenlane.lanes.folders import OWN
-from greenlane.lanes.globs import matcher
+from greenlane.record.git import commit_of, git
 
 NO_COMMIT = "0" * 40  # a folder that is no git repository
 HEADERS = (".h", ".hh", ".hpp", ".hxx", ".cuh", ".hip.h", ".inc", ".inl", ".ipp", ".tpp")
@@ -29,12 +27,12 @@ class SourceTree:
     base: str | None = None
     merge_tree: str | None = None
 
-    def digest(self, globs: Sequence[str] = ()) -> str:
-        """Hex SHA-256 over the files that `globs` select; all of them without globs."""
-        return _digest(self.files, tuple(globs))
+    def digest(self) -> str:
+        """Hex SHA-256 over all files."""
+        return digest_of(self.files)
 
     def headers_digest(self) -> str:
-        return _hash([entry for entry in self.files if entry[0].endswith(HEADERS)])
+        return digest_of([entry for entry in self.files if entry[0].endswith(HEADERS)])
 
 
 def read(path: Path) -> SourceTree:
@@ -51,10 +49,10 @@ def read(path: Path) -> SourceTree:
 
 def resolve(path: Path, revision: str) -> str:
     """The commit that `revision` names."""
-    answer = _git(path, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-    if answer is None:
+    commit = commit_of(path, revision)
+    if commit is None:
         raise MatrixError(f"--base {revision}: no such commit in {path}; fetch it, or name another")
-    return answer.strip()
+    return commit
 
 
 def _index(path: Path) -> dict[str, str]:
@@ -100,22 +98,14 @@ def _every_file(path: Path) -> list[tuple[str, str]]:
 
 
 def _git(path: Path, *arguments: str) -> str | None:
-    """What git prints, or None where it refuses."""
+    """What git prints, or None where it refuses or there is none."""
     try:
-        done = subprocess.run(
-            ["git", "-c", "core.quotePath=false", *arguments], cwd=path, capture_output=True, check=False
-        )
-    except FileNotFoundError:
+        done = git(path, *arguments, env={"GIT_OPTIONAL_LOCKS": "0"}, check=False)
+    except EnvironmentMissing:
         return None
     return done.stdout.decode("utf-8", "surrogateescape") if done.returncode == 0 else None
 
 
-@lru_cache(maxsize=256)
-def _digest(files: tuple[tuple[str, str], ...], globs: tuple[str, ...]) -> str:
-    wanted = matcher(globs) if globs else None
-    return _hash([entry for entry in files if wanted is None or wanted(entry[0])])
-
-
-def _hash(entries: Sequence[tuple[str, str]]) -> str:
+def digest_of(entries: Sequence[tuple[str, str]]) -> str:
     text = "\0".join(f"{name}\0{content}" for name, content in entries)
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

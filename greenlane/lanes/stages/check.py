@@ -5,14 +5,15 @@ from __future__ import annotations
 import importlib.util
 
 from greenlane.lanes.context import Context, Ended
-from greenlane.lanes.findings import findings_of
+from greenlane.lanes.findings import findings_of, inputs
 from greenlane.record.model import Outcome
 
 
 def run(context: Context) -> Ended:
+    read = {"inputs": inputs(context.matrix, context.tree)}
     if importlib.util.find_spec("greenlane.checks.check") is None:
-        return Ended(Outcome.PASS, "0 rules")
-    report = findings_of(context)
+        return Ended(Outcome.PASS, "0 rules", read)
+    report = findings_of(context.matrix, context.tree)
     mine = report.for_lane(context.lane.id)
     for finding in mine:
         place = f"{finding.file}:{finding.line}:{finding.column}"
@@ -22,4 +23,5 @@ def run(context: Context) -> Ended:
     red = [finding for finding in mine if finding.severity in ("error", "warning")]
     outcome = Outcome.FAIL if red else Outcome.PASS
     reason = f"{len(red)} finding{'s' if len(red) != 1 else ''}" if red else None
-    return Ended(outcome, reason, {"unparsed": len(report.unparsed), "suppressed": report.suppressed}, tuple(mine))
+    measured = {**read, "unparsed": len(report.unparsed), "suppressed": report.suppressed}
+    return Ended(outcome, reason, measured, tuple(mine))
