@@ -39,7 +39,7 @@ class StopMatcher:
 def _overlap(text: str, stop: str) -> int:
     """Length of the longest end of `text` that begins `stop`.
 
-    >>> _overlap("one two", "wood"), _overlap("one tw", "two"), _overlap("", "x")
+    >>> _overlap("one two", "cat"), _overlap("one tw", "two"), _overlap("", "x")
     (0, 2, 0)
     """
     for length in range(min(len(text), len(stop) - 1), 0, -1):
