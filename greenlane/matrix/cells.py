@@ -6,13 +6,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import product
+from math import prod
 from typing import Any
 
+from greenlane.errors import MatrixError
 from greenlane.matrix.document import Node
 from greenlane.matrix.model import Mark
 from greenlane.matrix.problems import Problems, nearest
 from greenlane.matrix.schema import Arch, Backend, Exclude, Include, MatrixFile, Product, Toolkit, Variant
 from greenlane.matrix.targets import Target, targets
+
+MAX_LANES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,11 @@ class Axes:
     def cells(self) -> tuple[list[Cell], list[Excluded]]:
         """Cells in a fixed order, whatever the order of the includes; each id once."""
         lanes, nodes = self.file.lanes, self.root.value["lanes"].value
-        wanted = [cell for index, entry in enumerate(lanes.products) for cell in self._product(entry, nodes, index)]
+        wanted: list[Cell] = []
+        for index, wide in enumerate(lanes.products):
+            wanted.extend(self._product(wide, nodes, index))
+            if len(wanted) > MAX_LANES:
+                raise MatrixError(f"{self.mark(nodes['products'], index)}: more than {MAX_LANES} lanes")
         kept, excluded = self._exclude(wanted, lanes.exclude, nodes.get("exclude"))
         for index, entry in enumerate(lanes.include):
             kept.extend(self._include(entry, nodes["include"].value[index], index))
@@ -85,6 +93,9 @@ class Axes:
                 ("variant", entry.variant or (None,)),
             )
         ]
+        if prod(len(axis) for axis in axes) > MAX_LANES:
+            self.problems.add(self.mark(node), f"this product makes more than {MAX_LANES} lanes")
+            return
         for toolkit, arch, variant in product(*axes):
             yield Cell(entry.backend, toolkit, arch, variant, default, entry, node, f"product {index + 1}")
 
@@ -146,7 +157,7 @@ class Axes:
             mark = self.mark(nodes, index) if nodes else Mark(self.name, 1, 1)
             matched = [at for at, cell in enumerate(cells) if _matches(entry, cell)]
             if not matched:
-                self.problems.add(mark, "this exclusion matches no combination of the products")
+                self.problems.add(mark, "this exclusion matches no combination of the products", absence=True)
             excluded.extend(Excluded(cells[at].id, entry.why, mark) for at in matched if at not in gone)
             gone.update(matched)
         return [cell for at, cell in enumerate(cells) if at not in gone], excluded
@@ -169,14 +180,16 @@ class Axes:
         for name, backend in self.file.backends.items():
             line, column = backends.keys[name]
             if (name,) not in self.used:
-                self.problems.add(Mark(self.name, line, column), f"backend {name!r} has no lane")
+                self.problems.add(Mark(self.name, line, column), f"backend {name!r} has no lane", absence=True)
                 continue
             for kind in ("toolkits", "archs", "variants"):
                 for entry in getattr(backend, kind, None) or ():
                     if (name, kind, entry) not in self.used:
                         line, column = backends.value[name].value[kind].keys[entry]
                         self.problems.add(
-                            Mark(self.name, line, column), f"no lane uses {entry!r} of the {kind} of {name!r}"
+                            Mark(self.name, line, column),
+                            f"no lane uses {entry!r} of the {kind} of {name!r}",
+                            absence=True,
                         )
 
 

@@ -15,7 +15,7 @@ from greenlane.errors import MatrixError
 from greenlane.matrix.model import Mark
 from greenlane.matrix.problems import Problems
 
-MAX_NODES = 250_000  # aliases counted as often as they are used
+MAX_NODES = 150_000  # aliases counted as often as they are used
 MAX_DEPTH = 40
 
 _INTEGER = re.compile(r"[-+]?[0-9]{1,18}|0x[0-9a-fA-F]{1,15}|0o[0-7]{1,20}")

@@ -59,7 +59,7 @@ class Expander:
         return Expansion(expanded, excluded)
 
     def _draft(self, cell: Cell) -> Draft:
-        draft = Draft()
+        draft = Draft({"tags": (cell.backend,)})
         draft.apply(self._layer(("stages",)))
         draft.apply(self._layer(("defaults",)))
         for path in _paths(cell):
@@ -111,7 +111,7 @@ class Expander:
         matches = compile_regex(translate(glob)).match
         found = [at for at, lane in enumerate(ids) if matches(lane)]
         if not found:
-            self.problems.add(mark_of_word(self.name, node.value["lanes"], glob), no_lane(glob, ids))
+            self.problems.add(mark_of_word(self.name, node.value["lanes"], glob), no_lane(glob, ids), absence=True)
         return found
 
     def _apply_override(self, changes: Layer, drafts: list[Draft]) -> None:
@@ -203,7 +203,7 @@ def _settings(cell: Cell, values: Mapping[str, Any]) -> dict[str, Any]:
             for name in ("vendors", "sources", "include_dirs", "passthrough", "runs_on", "paths", "setup_inputs")
         },
         **{name: dict(values.get(name) or {}) for name in ("macros", "defines", "env")},
-        "tags": tuple(dict.fromkeys((cell.backend, *values.get("tags", ())))),
+        "tags": values["tags"],
         "require": tuple(evidence.value for evidence in values.get("require") or ()),
         "executor": values.get("executor") or "auto",
         "emulate": bool(values.get("emulate")),

@@ -13,7 +13,7 @@ from greenlane.matrix.expand import Expander, Expansion
 from greenlane.matrix.model import KnownRed, Matrix
 from greenlane.matrix.problems import Problems
 from greenlane.matrix.schema import MatrixFile
-from greenlane.matrix.validation import validate
+from greenlane.matrix.validation import validate_all
 
 
 @dataclass(slots=True)
@@ -38,14 +38,14 @@ def compile_matrix(content: bytes, name: str) -> Loaded:
     if isinstance(root.value, dict):
         for key in [key for key in root.value if key.startswith("x-")]:
             del root.value[key]
-    file = validate(MatrixFile, root, name, problems)
     checks = sections.checks(root, name, problems) if isinstance(root.value, dict) else {}
+    file, incomplete = validate_all(MatrixFile, root, name, problems)
     if file is None:
         problems.raise_any()
         raise AssertionError("a refused file has a problem")
     expansion = Expander(file, root, name, problems).expand()
     verify.verify(file, root, name, expansion, problems)
-    problems.raise_any()
+    problems.raise_any(without_absences=incomplete)
     lanes = [expanded.lane for expanded in expansion.expanded]
     matrix = Matrix(
         file=name,

@@ -11,24 +11,57 @@ if TYPE_CHECKING:
     from greenlane.matrix.model import Mark
 
 
+MAX_SHOWN = 500
+
+
 class Problems:
-    """What is wrong with a file so far."""
+    """What is wrong with a file so far. Beyond `MAX_SHOWN` they are only counted."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, int, int, str], None] = {}
+        self._found: dict[tuple[str, int, int, str], bool] = {}
+        self._lanes: dict[tuple[str, int, int, str], list[str]] = {}
+        self._more = 0
 
-    def add(self, mark: Mark, message: str) -> None:
-        self._found[(mark.file, mark.line, mark.column, message)] = None
+    def add(self, mark: Mark, message: str, *, lane: str | None = None, absence: bool = False) -> None:
+        """`lane`: whose mistake it is; lanes with the same one are named together.
+
+        `absence`: wrong only because no lane is there, which other mistakes may have caused.
+        """
+        if self.full:
+            self._more += 1
+            return
+        key = (mark.file, mark.line, mark.column, message)
+        self._found[key] = absence
+        if lane is not None:
+            self._lanes.setdefault(key, []).append(lane)
+
+    @property
+    def full(self) -> bool:
+        """Whether further problems are only counted; their messages need not be made."""
+        return len(self._found) >= MAX_SHOWN
 
     def __len__(self) -> int:
         return len(self._found)
 
     def lines(self) -> list[str]:
-        return [f"{file}:{line}:{column}: {message}" for file, line, column, message in sorted(self._found)]
+        return [
+            f"{file}:{line}:{column}: {_named(self._lanes.get((file, line, column, message), []))}{message}"
+            for file, line, column, message in sorted(self._found)
+        ]
 
-    def raise_any(self) -> None:
+    def raise_any(self, *, without_absences: bool = False) -> None:
+        if without_absences:
+            self._found = {problem: absence for problem, absence in self._found.items() if not absence}
         if self._found:
-            raise MatrixError(*self.lines())
+            more = (f"and {self._more} more mistakes",) if self._more else ()
+            raise MatrixError(*self.lines(), *more)
+
+
+def _named(lanes: list[str]) -> str:
+    if len(lanes) < 2:
+        return f"lane {lanes[0]}: " if lanes else ""
+    more = f" and {len(lanes) - 3} more" if len(lanes) > 3 else ""
+    return f"lanes {', '.join(lanes[:3])}{more}: "
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

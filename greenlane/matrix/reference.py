@@ -57,7 +57,7 @@ Mappings merge key by key, gates to any depth, and `null` removes a key; tags ad
 Exclusions apply to products; includes come after them. `greenlane explain LANE` prints each value with its place.
 
 YAML is read by the 1.2 core schema: `on`, `no` and dates stay words; a version keeps its spelling, 7.10 is not 7.1.
-Anchors, aliases and merge keys work. Limits: 4 MiB, 250,000 values with aliases expanded, 40 levels.
+Anchors, aliases and merge keys work. Limits: 4 MiB, 150,000 values with aliases expanded, 40 levels, 20,000 lanes.
 """
 
 TAIL = """\

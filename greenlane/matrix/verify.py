@@ -40,7 +40,7 @@ def verify(file: MatrixFile, root: Node, name: str, expansion: Expansion, proble
     _known_red(root, name, [expanded.lane for expanded in expansion.expanded], file, problems)
     if not ids:
         node = root.value["lanes"]
-        problems.add(Mark(name, node.line, node.column), "the matrix has no lane")
+        problems.add(Mark(name, node.line, node.column), "the matrix has no lane", absence=True)
 
 
 def required_ids(file: MatrixFile, lanes: list[Lane]) -> tuple[str, ...]:
@@ -103,11 +103,11 @@ def _archs(file: MatrixFile, expanded: Expanded, name: str, problems: Problems) 
                     _axis_mark(expanded, name), f"no compiler knows the target {target!r}{nearest(target, known)}"
                 )
         elif why := compiler_is_unfit(known[target], lane.compiler, lane.compiler_version):
-            problems.add(_axis_mark(expanded, name), f"lane {lane.id}: {why}")
+            problems.add(_axis_mark(expanded, name), why, lane=lane.id)
     if len({known[target].wavefront for target in lane.archs if target in known}) > 1 and not (
         entry and entry.wavefront
     ):
-        problems.add(_axis_mark(expanded, name), f"lane {lane.id}: its targets differ in wavefront; make it two lanes")
+        problems.add(_axis_mark(expanded, name), "its targets differ in wavefront; make it two lanes", lane=lane.id)
 
 
 def _axis_mark(expanded: Expanded, name: str) -> Mark:
@@ -121,9 +121,8 @@ def _worlds(expanded: Expanded, constraints: list[tuple[str, Formula, Mark]], na
         if not evaluate(formula, macros):
             written = ", ".join(macros) or "no macro"
             where = _mark(expanded, name, "macros")
-            problems.add(
-                where, f"lane {expanded.lane.id}: {written} on violates the constraint {text!r} of line {mark.line}"
-            )
+            message = f"{written} on violates the constraint {text!r} of line {mark.line}"
+            problems.add(where, message, lane=expanded.lane.id)
 
 
 def stages_of(lane: Lane) -> frozenset[str]:
@@ -137,7 +136,7 @@ def _require(expanded: Expanded, name: str, problems: Problems) -> None:
     for evidence in lane.require:
         if why := _out_of_reach(lane, Evidence(evidence), have):
             node = expanded.draft.origins["require"][0]
-            problems.add(mark_of_word(name, node, evidence), f"lane {lane.id} can't reach {evidence!r}: {why}")
+            problems.add(mark_of_word(name, node, evidence), f"{evidence!r} is out of reach: {why}", lane=lane.id)
 
 
 def _out_of_reach(lane: Lane, evidence: Evidence, have: frozenset[str]) -> str | None:
@@ -171,16 +170,16 @@ def _placeholders(expanded: Expanded, name: str, problems: Problems) -> None:
                 continue
             node = expanded.draft.origins.get(path, (expanded.cell.node, ""))[0]
             if word == "arch":
-                message = f"lane {lane.id} has no architecture for {{arch}}"
+                message = "there is no architecture for {arch}"
             else:
                 message = f"unknown placeholder {{{word}}}{nearest(word, PLACEHOLDERS)}"
-            problems.add(mark_of_word(name, node, text), message)
+            problems.add(mark_of_word(name, node, text), message, lane=lane.id if word == "arch" else None)
 
 
 def _required(file: MatrixFile, root: Node, name: str, ids: list[str], problems: Problems) -> None:
     for glob in file.required or ():
         if not any(fnmatchcase(lane, glob) for lane in ids):
-            problems.add(mark_of_word(name, root.value["required"], glob), no_lane(glob, ids))
+            problems.add(mark_of_word(name, root.value["required"], glob), no_lane(glob, ids), absence=True)
 
 
 def _known_red(root: Node, name: str, lanes: list[Lane], file: MatrixFile, problems: Problems) -> None:
@@ -189,7 +188,9 @@ def _known_red(root: Node, name: str, lanes: list[Lane], file: MatrixFile, probl
         matched = [lane for lane in lanes if fnmatchcase(lane.id, entry.lane)]
         if not matched:
             problems.add(
-                mark_of_word(name, node.value["lane"], entry.lane), no_lane(entry.lane, [lane.id for lane in lanes])
+                mark_of_word(name, node.value["lane"], entry.lane),
+                no_lane(entry.lane, [lane.id for lane in lanes]),
+                absence=True,
             )
         elif not any(entry.stage in stages_of(lane) for lane in matched):
             at = node.value["stage"]
