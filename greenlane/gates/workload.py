@@ -23,10 +23,7 @@ class Asked:
     max_tokens: int
 
     def to_json(self) -> dict[str, Any]:
-        return self.prompt.model_dump(exclude_none=True, exclude={"name"}) | {
-            "name": self.name,
-            "max_tokens": self.max_tokens,
-        }
+        return self.prompt.model_dump(exclude_none=True, exclude={"name"}) | {"max_tokens": self.max_tokens}
 
 
 def load(workload: Workload, source: Path) -> tuple[Asked, ...]:

@@ -57,7 +57,7 @@ Breakage = Callable[[dict[str, Any], list[str], Mapping[str, str]], None]
 
 @dataclass
 class EngineDouble:
-    """`generate --prompts FILE [--mirror on|off] [--turn PROMPT INDEX]`, `score`, `bench`, as a gate's Program."""
+    """`generate --prompts FILE [--mirror on|off] [--turn PROMPT=INDEX]`, `score`, `bench`, as a gate's Program."""
 
     artifacts: Path
     breakage: Breakage | None = None  # changes the document before it is printed
@@ -79,7 +79,8 @@ class EngineDouble:
         mirror = "--mirror" in words and words[words.index("--mirror") + 1] == "on"
         turn = dict([words[words.index("--turn") + 1].split("=")]) if "--turn" in words else {}
         answers = [
-            greedy(tokens_of(r), r["max_tokens"], int(turn[r["name"]]) if r["name"] in turn else None) for r in asked
+            greedy(tokens_of(one), one["max_tokens"], int(turn[str(at)]) if str(at) in turn else None)
+            for at, one in enumerate(asked)
         ]
         launches = {"rms_norm": 100} | ({"combine": 7} if mirror else {})
         device = {"backend": "cpu", "arch": "x86-64-test"}

@@ -83,7 +83,7 @@ def test_each_arm_runs_once_however_many_comparisons_want_it(engine: EngineDoubl
 
 
 def test_a_result_can_be_written_into_a_record(engine: EngineDouble, context: GateContext) -> None:
-    result = run(near_tie("ids=9"), engine, context)
+    result = run(near_tie("1=9"), engine, context)
     assert StageResult.model_validate_json(result.model_dump_json()) == StageResult.model_validate(
         result.model_dump(mode="json")
     )

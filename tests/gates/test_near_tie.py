@@ -59,11 +59,11 @@ def edit(file: Path, change: Any) -> None:
 
 def test_the_double_has_a_near_tie_and_a_clear_choice() -> None:
     assert 0.02 < margins(PROMPTS[1])[CLOSE] < 0.4
-    assert 0.6 < margins(PROMPTS[1])[FAR]
+    assert margins(PROMPTS[1])[FAR] > 0.6
 
 
 def test_a_near_tie_is_green_and_recorded_with_its_runner_up(engine: EngineDouble, context: GateContext) -> None:
-    result = run(near_tie(f"ids={CLOSE}"), engine, context)
+    result = run(near_tie(f"1={CLOSE}"), engine, context)
     assert result.outcome is Outcome.PASS
     found = part(result, "oracle")
     assert found["strictly_equal"] == 1
@@ -75,13 +75,13 @@ def test_a_near_tie_is_green_and_recorded_with_its_runner_up(engine: EngineDoubl
 
 
 def test_a_gap_above_the_margin_is_red(engine: EngineDouble, context: GateContext) -> None:
-    result = run(near_tie(f"ids={FAR}"), engine, context)
+    result = run(near_tie(f"1={FAR}"), engine, context)
     assert result.outcome is Outcome.FAIL
     assert result.reason is not None and "nats below" in result.reason
 
 
 def test_a_smaller_margin_refuses_the_same_tie(engine: EngineDouble, context: GateContext) -> None:
-    config = near_tie(f"ids={CLOSE}")
+    config = near_tie(f"1={CLOSE}")
     config["compare"]["oracle"]["margin_nats"] = margins(PROMPTS[1])[CLOSE] / 2
     assert run(config, engine, context).outcome is Outcome.FAIL
 
@@ -101,7 +101,7 @@ def test_a_teacher_that_is_the_device_itself_excuses_nothing(engine: EngineDoubl
         other["logprobs"][FAR] = -3.0
 
     engine.breakage = flattering
-    result = run(near_tie(f"ids={FAR}"), engine, context)
+    result = run(near_tie(f"1={FAR}"), engine, context)
     assert result.outcome is Outcome.FAIL
     assert "no witness" in " ".join(part(result, "oracle")["problems"])
     assert "the oracle itself put every other token" in " ".join(part(result, "oracle")["problems"])
@@ -120,19 +120,19 @@ def test_a_teacher_that_answers_badly_makes_the_gate_void(
     change: Any, reason: str, engine: EngineDouble, context: GateContext
 ) -> None:
     engine.breakage = lambda document, words, env: change(document["requests"][0]) if words[0] == "score" else None
-    result = run(near_tie(f"ids={CLOSE}"), engine, context)
+    result = run(near_tie(f"1={CLOSE}"), engine, context)
     assert result.outcome is Outcome.VOID
     assert result.reason is not None and reason in result.reason
 
 
 def test_a_missing_anchor_is_void_and_says_how_to_capture_it(engine: EngineDouble, context: GateContext) -> None:
-    result = run(anchored(f"ids={CLOSE}"), engine, context)
+    result = run(anchored(f"1={CLOSE}"), engine, context)
     assert result.outcome is Outcome.VOID
     assert result.reason is not None and "greenlane anchors capture" in result.reason
 
 
 def test_a_captured_anchor_is_found_and_green(engine: EngineDouble, context: GateContext) -> None:
-    config = anchored(f"ids={CLOSE}")
+    config = anchored(f"1={CLOSE}")
     file = captured(config, engine, context)
     assert file == context.source / "anchors/cpu-x86-64-test/double-float64-device.json"
     result = run(config, engine, context)
@@ -142,9 +142,9 @@ def test_a_captured_anchor_is_found_and_green(engine: EngineDouble, context: Gat
 
 
 def test_drift_from_the_anchor_is_red_even_within_the_margin(engine: EngineDouble, context: GateContext) -> None:
-    captured(anchored("other=0"), engine, context)
-    config = anchored("other=0")
-    config["arms"]["device"]["command"] = f"generate --prompts {{prompts}} --turn ids={CLOSE}"
+    captured(anchored("9=0"), engine, context)
+    config = anchored("9=0")
+    config["arms"]["device"]["command"] = f"generate --prompts {{prompts}} --turn 1={CLOSE}"
     result = run(config, engine, context)
     assert result.outcome is Outcome.FAIL
     assert result.reason is not None and "drift" in result.reason
@@ -160,7 +160,7 @@ def test_drift_from_the_anchor_is_red_even_within_the_margin(engine: EngineDoubl
     ],
 )
 def test_a_perturbed_anchor_is_red(change: Any, reason: str, engine: EngineDouble, context: GateContext) -> None:
-    config = anchored(f"ids={CLOSE}")
+    config = anchored(f"1={CLOSE}")
     edit(captured(config, engine, context), change)
     result = run(config, engine, context)
     assert result.outcome is Outcome.FAIL
@@ -182,7 +182,7 @@ def test_a_perturbed_anchor_is_red(change: Any, reason: str, engine: EngineDoubl
 def test_an_anchor_for_something_else_is_void(
     change: Any, reason: str, engine: EngineDouble, context: GateContext
 ) -> None:
-    config = anchored(f"ids={CLOSE}")
+    config = anchored(f"1={CLOSE}")
     edit(captured(config, engine, context), change)
     result = run(config, engine, context)
     assert result.outcome is Outcome.VOID
@@ -193,11 +193,11 @@ def test_nothing_is_captured_from_a_device_that_is_too_far_from_its_oracle(
     engine: EngineDouble, context: GateContext
 ) -> None:
     with pytest.raises(exact.Failed, match="nats below"):
-        captured(anchored(f"ids={FAR}"), engine, context)
+        captured(anchored(f"1={FAR}"), engine, context)
     assert not (context.source / "anchors").exists()
 
 
 def test_a_capture_without_an_anchored_comparison_says_so(engine: EngineDouble, context: GateContext) -> None:
-    config = copy.deepcopy(near_tie("ids=1"))
+    config = copy.deepcopy(near_tie("1=1"))
     with pytest.raises(exact.Failed, match="no comparison"):
         captured(config, engine, context)
