@@ -42,6 +42,7 @@ def run(session: Session, lane: Lane, base: OpenBase | None = None) -> LaneEnd:
     if session.options.fresh:
         folder.forget()
     with ExitStack() as stack:
+        places.say_where(session, lane)
         context = open_context(session, lane, stack)
         if base is not None:
             context.base = lambda: base(session, context, stack)

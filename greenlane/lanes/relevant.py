@@ -14,9 +14,9 @@ from greenlane.matrix.model import Lane, Matrix
 def digest(tree: SourceTree, matrix: Matrix, lane: Lane) -> str:
     """Hex SHA-256 over the files whose change may change the lane's result.
 
-    A file is left out when the matrix calls it irrelevant, or when other lanes claim it and this one doesn't. A file that
-    no lane claims belongs to all: forgetting one in `paths` costs time and never makes a false reuse. The matrix itself
-    is left out, because the lane's own digest speaks for it.
+    A file is left out when the matrix calls it irrelevant, or when other lanes claim it and this one doesn't. A file
+    that no lane claims belongs to all: forgetting one in `paths` costs time and never makes a false reuse. The matrix
+    itself is left out, because the lane's own digest speaks for it.
     """
     graph = _graph(tree)
     mine = _claims(graph, tree, lane)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +11,7 @@ from greenlane.lanes.findings import findings_of, inputs
 from greenlane.lanes.resume import greenlane_digest
 from greenlane.lanes.session import Session
 from greenlane.matrix.model import Evidence, Lane, Stage
+from greenlane.record.digests import gates_digest
 from greenlane.record.model import Device, Digests, Outcome, Record
 
 
@@ -29,7 +28,7 @@ def digests(session: Session, lane: Lane, image: str | None) -> Digests:
         lane=lane.digest,
         tree=relevant.digest(session.tree, session.matrix, lane),
         image=image,
-        inputs=hashlib.sha256(json.dumps(dict(lane.gates), sort_keys=True, default=str).encode()).hexdigest(),
+        inputs=gates_digest(lane),
         greenlane=greenlane_digest(),
     )
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from greenlane.lanes import image, setup
+from greenlane.lanes import container, setup
 from greenlane.lanes.context import Context, Ended
 
 
 def run(context: Context) -> Ended:
     if context.executor.name == "host":
         return setup.run(context)
-    return image.run(context)
+    return container.run(context)

@@ -1,0 +1,188 @@
+"""Builds an image by the docker command, once per digest of its inputs, and keeps the log."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from greenlane.errors import EnvironmentMissing, LaneRed
+from greenlane.images.inputs import Inputs
+
+LABEL = "greenlane.inputs"
+TAIL = 20
+FIRST_CLI_WITH_BUILDX = 23  # older ones build by BuildKit themselves, newer ones only through the plugin
+
+
+@dataclass(frozen=True, slots=True)
+class Cli:
+    path: str
+    buildkit: bool
+
+
+class BuildFailed(LaneRed):
+    """The Dockerfile did not build."""
+
+
+def find(client: Any, inputs: Inputs) -> str | None:
+    """The hex id of the image that was made of these inputs, where it stands."""
+    import docker
+
+    try:
+        return str(client.inspect_image(inputs.tag)["Id"]).removeprefix("sha256:")
+    except docker.errors.ImageNotFound:
+        return None
+    except docker.errors.APIError as error:
+        raise EnvironmentMissing(f"the container daemon refuses: {error.explanation or error}") from error
+
+
+def ensure(
+    client: Any,
+    base_url: str,
+    inputs: Inputs,
+    state: Path,
+    on_line: Callable[[str], None],
+    cancel: Callable[[], bool] = lambda: False,
+) -> tuple[str, bool]:
+    """The hex id of the image, and whether it had to be built. Two builds of one image wait for each other."""
+    with _one_builder(state, inputs):
+        known = find(client, inputs)
+        if known is not None:
+            return known, False
+        _build(base_url, inputs, log_of(state, inputs), on_line, cancel)
+        built = find(client, inputs)
+    if built is None:
+        raise EnvironmentMissing(f"the image {inputs.tag} was built, but {base_url} doesn't know it")
+    return built, True
+
+
+def log_of(state: Path, inputs: Inputs) -> Path:
+    return state / "images" / f"{inputs.tag.removeprefix('greenlane/').replace(':', '-')}.log"
+
+
+def _build(
+    base_url: str, inputs: Inputs, log: Path, on_line: Callable[[str], None], cancel: Callable[[], bool]
+) -> None:
+    cli = command_line()
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with _context(inputs) as folder, log.open("w", encoding="utf-8") as file:
+        command = arguments(cli, inputs)
+        file.write("$ " + " ".join(command) + "\n")
+        environment = {**os.environ, "DOCKER_HOST": base_url, "DOCKER_BUILDKIT": "1" if cli.buildkit else "0"}
+        environment |= inputs.host_args
+        tail = _stream(command, folder, environment, file, on_line, cancel)
+    if tail is not None:
+        raise BuildFailed(f"the image {inputs.name} does not build (log: {log})\n" + "\n".join(tail))
+
+
+def arguments(cli: Cli, inputs: Inputs) -> list[str]:
+    """Values of proxies and indexes travel by the environment, so that no log shows a password in them."""
+    command = [cli.path, "build", "--network", "host", "--label", f"{LABEL}={inputs.digest()}"]
+    command += ["--tag", inputs.tag, "--file", inputs.dockerfile.name]
+    command += ["--target", inputs.target] if inputs.target else []
+    command += ["--progress", "plain"] if cli.buildkit else []
+    for name, value in inputs.args.items():
+        command += ["--build-arg", f"{name}={value}"]
+    for name in inputs.host_args:
+        command += ["--build-arg", name]
+    return [*command, "."]
+
+
+def _stream(
+    command: list[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    file: Any,
+    on_line: Callable[[str], None],
+    cancel: Callable[[], bool],
+) -> list[str] | None:
+    """Runs the build; None when it succeeded, else its last lines."""
+    tail: list[str] = []
+    process = subprocess.Popen(
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            file.write(line)
+            on_line(line.rstrip("\n"))
+            tail = [*tail[-TAIL + 1 :], line.rstrip("\n")]
+            if cancel():
+                break
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            if process.poll() is None and cancel():
+                process.kill()
+        process.stdout.close()
+        code = process.wait()
+    if cancel():
+        raise EnvironmentMissing("stopped while the image was being built")
+    return None if code == 0 else tail
+
+
+@contextmanager
+def _context(inputs: Inputs) -> Iterator[Path]:
+    """A folder with exactly the files that the digest covers."""
+    with tempfile.TemporaryDirectory(prefix="greenlane-image-") as name:
+        folder = Path(name)
+        for path, content in inputs.context():
+            file = folder / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+            source = inputs.dockerfile.parent / path
+            file.chmod(0o755 if source.exists() and os.access(source, os.X_OK) else 0o644)
+        yield folder
+
+
+@contextmanager
+def _one_builder(state: Path, inputs: Inputs) -> Iterator[None]:
+    folder = state / "images"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{inputs.digest()[:16]}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@cache
+def command_line() -> Cli:
+    """A docker or podman command, one that builds by BuildKit before one that doesn't."""
+    found = [cli for path in _on_path() if (cli := _judged(path)) is not None]
+    if not found:
+        raise EnvironmentMissing("no docker command on PATH; install the Docker or podman command line to build images")
+    return next((cli for cli in found if cli.buildkit), found[0])
+
+
+def _on_path() -> list[str]:
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    names = [shutil.which(name, path=folder) for name in ("docker", "podman") for folder in folders]
+    return list(dict.fromkeys(os.path.realpath(name) for name in names if name))
+
+
+def _judged(path: str) -> Cli | None:
+    said = _ask(path, "--version")
+    version = re.search(r"version (\d+)", said or "")
+    if version is None:
+        return None
+    if "podman" in (said or "").lower():
+        return Cli(path, buildkit=False)
+    old = int(version[1]) < FIRST_CLI_WITH_BUILDX
+    return Cli(path, buildkit=old or _ask(path, "buildx", "version") is not None)
+
+
+def _ask(*command: str) -> str | None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout if done.returncode == 0 else None

@@ -1,0 +1,96 @@
+"""What goes into an image, and the digest of it: an image is made again exactly when that changes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from greenlane.errors import EnvironmentMissing, MatrixError
+from greenlane.matrix.model import Image
+
+CERTIFICATES = "GREENLANE_CA_CERTIFICATES"
+# Where a host already tells its Python tools which certificates to trust, in the order of being asked.
+TRUSTED_BY = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
+INDEX = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL")
+PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
+NEVER = (".git", ".greenlane", "__pycache__", ".nox")
+CERTIFICATE_FOLDER = "ca"
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """One image to build. The build context is the folder of the Dockerfile."""
+
+    dockerfile: Path
+    args: Mapping[str, str]
+    target: str | None
+    certificates: bytes | None
+    host_args: Mapping[str, str] = field(default_factory=dict)  # proxies and indexes: how to download, not what
+
+    @property
+    def name(self) -> str:
+        """The image's name without its tag."""
+        stem = self.dockerfile.name.removesuffix(".Dockerfile").removeprefix("Dockerfile.") or "image"
+        words = [stem.lower(), *([self.target.lower()] if self.target else [])]
+        return "greenlane/" + "-".join("".join(c if c.isalnum() or c in "._-" else "-" for c in word) for word in words)
+
+    @property
+    def tag(self) -> str:
+        return f"{self.name}:{self.digest()[:16]}"
+
+    def digest(self) -> str:
+        """Hex SHA-256 over the Dockerfile, its folder, arguments, target and certificates."""
+        digest = hashlib.sha256(json.dumps([self.dockerfile.name, dict(self.args), self.target]).encode())
+        for path, content in self.context():
+            digest.update(f"\0{path}\0{len(content)}\0".encode() + content)
+        return digest.hexdigest()
+
+    def context(self) -> Iterator[tuple[str, bytes]]:
+        """The files that the build may read, sorted."""
+        folder = self.dockerfile.parent
+        for path in sorted(folder.rglob("*")):
+            relative = path.relative_to(folder)
+            if path.is_file() and not any(part in NEVER for part in relative.parts):
+                if _is_for_another(relative, self.dockerfile.name):
+                    continue
+                yield relative.as_posix(), path.read_bytes()
+        if self.certificates is not None:
+            yield f"{CERTIFICATE_FOLDER}/host.crt", self.certificates
+
+
+def inputs(image: Image, root: Path, environment: Mapping[str, str] | None = None) -> Inputs:
+    """What the image of a lane is made of. `root` is the folder of the matrix."""
+    environment = os.environ if environment is None else environment
+    dockerfile = root / image.dockerfile
+    if not dockerfile.is_file():
+        raise MatrixError(f"no Dockerfile {image.dockerfile}; the matrix names it relative to itself")
+    host = {name: environment[name] for name in (*INDEX, *PROXIES) if environment.get(name)}
+    return Inputs(dockerfile, dict(image.args), image.target, certificates(environment), host)
+
+
+def certificates(environment: Mapping[str, str]) -> bytes | None:
+    """The host's own authorities: what GREENLANE_CA_CERTIFICATES names; empty means none; unset, what pip trusts."""
+    named = environment.get(CERTIFICATES)
+    if named == "":
+        return None
+    path = named or next((environment[name] for name in TRUSTED_BY if environment.get(name)), None)
+    if path is None:
+        return None
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        if named is None:
+            return None
+        raise EnvironmentMissing(f"{CERTIFICATES}={path}: {error.strerror}; name a PEM file") from error
+
+
+def _is_for_another(path: Path, dockerfile: str) -> bool:
+    """Another Dockerfile beside this one doesn't go into its image."""
+    name = path.name
+    return (
+        name != dockerfile and len(path.parts) == 1 and (name.endswith(".Dockerfile") or name.startswith("Dockerfile"))
+    )
