@@ -41,7 +41,7 @@ class Prompt(Section):
     prompt: str | None = None
     prompt_token_ids: tuple[int, ...] | None = None
     messages: tuple[dict[str, str], ...] | None = None
-    max_tokens: int | None = Field(None, gt=0)
+    max_tokens: int | None = Field(default=None, gt=0)
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
@@ -55,9 +55,9 @@ class Workload(Section):
     """What is asked of the engine."""
 
     prompts: str | tuple[Prompt, ...]  # a JSON file, relative to the project, or the prompts themselves
-    take: int | None = Field(None, gt=0)  # only the first N prompts
-    max_tokens: int = Field(64, gt=0)  # for prompts without their own
-    cap_tokens: int | None = Field(None, gt=0)  # upper bound, also for prompts with their own
+    take: int | None = Field(default=None, gt=0)  # only the first N prompts
+    max_tokens: int = Field(default=64, gt=0)  # for prompts without their own
+    cap_tokens: int | None = Field(default=None, gt=0)  # upper bound, also for prompts with their own
     seed: int | None = None
     arrivals: tuple[int, ...] = ()  # engine step before which each prompt arrives; empty: all at once
 
@@ -70,8 +70,10 @@ class Arm(Section):
     env: dict[str, str] = Field(default_factory=dict)
     base: bool = False  # run the base's build
     one_by_one: bool = False  # one process per prompt
-    repeat: int = Field(1, gt=0)  # ask every prompt so often in one process; every copy must answer the same
-    repeat_after_step: int | None = Field(None, gt=0)  # the copies arrive so many steps later: a prefix-cache hit
+    repeat: int = Field(default=1, gt=0)  # ask every prompt so often in one process; every copy must answer the same
+    repeat_after_step: int | None = Field(
+        default=None, gt=0
+    )  # the copies arrive so many steps later: a prefix-cache hit
     golden: str | None = None  # a file in the JSON format, relative to the project
     oracle: Oracle | None = None
 
@@ -113,7 +115,7 @@ class Comparison(Section):
     right: Name
     workload: Name | None = None  # may be left out where there is one
     policy: Literal["strict", "near_tie"] = "strict"
-    margin_nats: float = Field(0.5, gt=0, le=20)
+    margin_nats: float = Field(default=0.5, gt=0, le=20)
     anchors: str | None = None  # near_tie: folder of this device's own ids; a missing one makes the gate void
     moved: tuple[str, ...] = ()  # launch counters that must be above zero on the left and zero on the right
 
@@ -187,6 +189,15 @@ class Witness(Section):
     only: bool = False  # the engine has no counters of its own
     names: dict[str, str] = Field(default_factory=dict)  # counter -> regular expression on kernel names
 
+    @model_validator(mode="after")
+    def _patterns(self) -> Self:
+        for counter, pattern in self.names.items():
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"names.{counter}: {pattern!r} is no regular expression: {error}") from None
+        return self
+
 
 class ReachConfig(Section):
     command: str | None = None  # the exact gate's `generate` when left out
@@ -224,14 +235,14 @@ class BenchConfig(Section):
     options: str = ""
     env: dict[str, str] = Field(default_factory=dict)
     arms: tuple[ReachArm, ReachArm] | None = None  # two ways to run one build (first against second); else head / base
-    warmup: int = Field(1, ge=0, le=20)  # runs per arm that are thrown away
-    min_pairs: int = Field(4, ge=3)
-    max_pairs: int = Field(30, ge=3, le=1000)
+    warmup: int = Field(default=1, ge=0, le=20)  # runs per arm that are thrown away
+    min_pairs: int = Field(default=4, ge=3)
+    max_pairs: int = Field(default=30, ge=3, le=1000)
     budget_s: Seconds = 900.0
     timeout_s: Seconds = 300.0  # per run
     error_rate: Ratio = 0.05  # of a false win or loss, and of a false wash
     required: bool = False  # `undecided` is then red: not measured
-    figures: int = Field(3, ge=1, le=100)  # runs without a base
+    figures: int = Field(default=3, ge=1, le=100)  # runs without a base
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
