@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from greenlane.lanes import untrusted
 from greenlane.lanes.context import Context
 
 STATISTICS = ".ccache-events"
@@ -33,10 +34,7 @@ def environment(context: Context) -> dict[str, str]:
 
 def statistics(context: Context) -> dict[str, float | int]:
     """Hits, misses and hit rate of this build; empty where no compiler ran through ccache."""
-    try:
-        lines = (context.host.build / STATISTICS).read_text(errors="replace").splitlines()
-    except OSError:
-        return {}
+    lines = (untrusted.read_text(context.host.build, STATISTICS) or "").splitlines()
     events = Counter(line for line in lines if not line.startswith("#"))
     hits, misses = sum(events[name] for name in HITS), events[MISS]
     if not hits + misses:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from greenlane.lanes import untrusted
 from greenlane.lanes.context import Context
 from greenlane.ledger.store import write_durably
 
@@ -21,8 +22,7 @@ _OUTPUT = re.compile(r"(?:^|\s)-o\s+(\S+)")
 
 def distrust_stale_objects(context: Context) -> None:
     """Removes every HIP object where a header has changed since the last build that ended."""
-    stamp = context.host.build / STAMP
-    if stamp.is_file() and stamp.read_text() == context.tree.headers_digest():
+    if untrusted.read_text(context.host.build, STAMP) == context.tree.headers_digest():
         return
     for output in hip_objects(context.host.build):
         with contextlib.suppress(OSError):
@@ -40,10 +40,10 @@ def remember(context: Context, *, complete: bool) -> None:
 def hip_objects(build: Path) -> Iterator[Path]:
     """The objects that the compile commands make of HIP sources, on the host."""
     try:
-        entries = json.loads((build / "compile_commands.json").read_text())
+        entries = json.loads(untrusted.read_text(build, "compile_commands.json") or "[]")
         commands = [entry.get("command") or " ".join(entry.get("arguments", ())) for entry in entries]
         outputs = [entry.get("output") or _output(command) for entry, command in zip(entries, commands, strict=True)]
-    except (OSError, ValueError, AttributeError, TypeError):
+    except (ValueError, AttributeError, TypeError):
         return
     for command, output in zip(commands, outputs, strict=True):
         if output and _HIP.search(command):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from greenlane.lanes import untrusted
 from greenlane.record.model import Toolchain
 
 _SET = re.compile(r'^\s*set\((\w+) "?([^")]*)"?\)', re.MULTILINE)
@@ -15,7 +16,7 @@ _LANGUAGES = ("HIP", "CUDA", "CXX", "C")
 
 def toolchain(build: Path, toolkit: str | None, archs: tuple[str, ...]) -> Toolchain:
     for folder in sorted(build.glob("CMakeFiles/*.*.*")):
-        for language, facts in _compilers(folder):
+        for language, facts in _compilers(build, folder.name):
             return Toolchain(
                 compiler=_named(language, facts),
                 version=facts.get(f"CMAKE_{language}_COMPILER_VERSION"),
@@ -26,11 +27,11 @@ def toolchain(build: Path, toolkit: str | None, archs: tuple[str, ...]) -> Toolc
     return Toolchain(toolkit=toolkit, archs=archs)
 
 
-def _compilers(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
+def _compilers(build: Path, version: str) -> Iterator[tuple[str, dict[str, str]]]:
     for language in _LANGUAGES:
-        written = folder / f"CMake{language}Compiler.cmake"
-        if written.is_file():
-            yield language, dict(_SET.findall(written.read_text(errors="replace")))
+        written = untrusted.read_text(build, f"CMakeFiles/{version}/CMake{language}Compiler.cmake")
+        if written is not None:
+            yield language, dict(_SET.findall(written))
 
 
 def _named(language: str, facts: dict[str, str]) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-
+from greenlane.lanes import untrusted
 from greenlane.lanes.commands import run_commands
 from greenlane.lanes.context import Context, Ended
+from greenlane.ledger.store import write_durably
 from greenlane.matrix.model import Stage
 
 COMPILE_COMMANDS = "compile_commands.json"
@@ -13,7 +13,7 @@ COMPILE_COMMANDS = "compile_commands.json"
 
 def run(context: Context) -> Ended:
     ended = run_commands(context, Stage.CONFIGURE, env={"CMAKE_EXPORT_COMPILE_COMMANDS": "ON"})
-    written = context.host.build / COMPILE_COMMANDS
-    if written.is_file():
-        shutil.copyfile(written, context.host.artifacts / COMPILE_COMMANDS)
+    written = untrusted.read_bytes(context.host.build, COMPILE_COMMANDS)
+    if written is not None:
+        write_durably(context.host.artifacts / COMPILE_COMMANDS, written)
     return ended
