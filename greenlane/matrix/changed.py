@@ -7,11 +7,12 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from greenlane.errors import MatrixError
 from greenlane.matrix import content, git
 from greenlane.matrix.globs import first_match
-from greenlane.matrix.includes import IncludeGraph, is_source
+from greenlane.matrix.includes import Closure, IncludeGraph, is_source
 from greenlane.matrix.loading import compile_matrix
 from greenlane.matrix.model import Lane, Matrix
 
@@ -33,7 +34,9 @@ def choose(matrix_file: Path, rev: str) -> list[Choice]:
     base = tree.base(rev)
     changes = tree.changes(base)
     before = _digests_before(tree, base, matrix_file.name) if matrix_file.name in changes else None
-    rules = [_Rules.of(lane, tree, matrix) for lane in matrix.lanes]
+    graph = IncludeGraph(tree.folder, tree.files)
+    closures: dict[Any, Closure] = {}  # lanes that compile the same share one
+    rules = [_Rules.of(lane, tree, graph, closures) for lane in matrix.lanes]
     shared = _Shared(matrix, matrix_file.name, changes, before, rules)
     return [Choice(lane.id, *shared.judge(lane, own)) for lane, own in zip(matrix.lanes, rules, strict=True)]
 
@@ -48,10 +51,12 @@ class _Rules:
     mentioned: frozenset[str]  # files that its settings name: Dockerfile, prompts, golden ids
 
     @classmethod
-    def of(cls, lane: Lane, tree: git.Tree, matrix: Matrix) -> _Rules:
-        graph = _graph(tree)
-        sources = [path for path in tree.files if first_match(lane.sources, path)]
-        reached, missing, computed = graph.closure(sources, lane.include_dirs)
+    def of(cls, lane: Lane, tree: git.Tree, graph: IncludeGraph, closures: dict[Any, Closure]) -> _Rules:
+        key = (lane.sources, lane.include_dirs)
+        if key not in closures:
+            sources = [path for path in tree.files if first_match(lane.sources, path)]
+            closures[key] = graph.closure(sources, lane.include_dirs)
+        reached, missing, computed = closures[key]
         texts = json.dumps([dict(lane.gates), dict(lane.stages)], default=str)
         mentioned = {path for path in tree.files if len(path) > 3 and path in texts}
         mentioned |= {lane.image.dockerfile} if lane.image else set()
@@ -122,12 +127,6 @@ class _Shared:
         if path not in self.owned:
             return f"{path} is covered by no rule of any lane"
         return None if lane.sources or lane.paths else f"{path} may affect it: it has no path rules"
-
-
-def _graph(tree: git.Tree) -> IncludeGraph:
-    if tree.graph is None:
-        tree.graph = IncludeGraph(tree.folder, tree.files)
-    return tree.graph
 
 
 def _digests_before(tree: git.Tree, base: str, name: str) -> dict[str, str] | None:

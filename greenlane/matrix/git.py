@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from greenlane.errors import EnvironmentMissing, MatrixError
-from greenlane.matrix.includes import IncludeGraph
 
 # A stranger's repository may not make git run its programs.
 _GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false")
@@ -21,7 +20,6 @@ class Tree:
     folder: Path
     prefix: str  # of the folder inside the work tree: "" or "sub/folder/"
     files: tuple[str, ...]  # tracked and untracked, without the ignored
-    graph: IncludeGraph | None = None
 
     @classmethod
     def at(cls, folder: Path) -> Tree:

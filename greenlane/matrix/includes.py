@@ -17,6 +17,8 @@ _INCLUDE = re.compile(
 )
 _SPLICE = re.compile(rb"\\\r?\n")
 
+Closure = tuple[frozenset[str], frozenset[str], str | None]
+
 
 def is_source(path: str) -> bool:
     """Whether a file is one that a C, C++, CUDA or HIP compiler reads."""
@@ -34,9 +36,7 @@ class IncludeGraph:
             self._by_name[posixpath.basename(path)].append(path)
         self._scanned: dict[str, tuple[tuple[str, ...], bool]] = {}
 
-    def closure(
-        self, sources: Iterable[str], include_dirs: Sequence[str]
-    ) -> tuple[frozenset[str], frozenset[str], str | None]:
+    def closure(self, sources: Iterable[str], include_dirs: Sequence[str]) -> Closure:
         """What the sources reach; the names they include that no file has; a file that includes a computed name."""
         reached, missing = set(sources), set[str]()
         computed: str | None = None

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 
 MAX_SHOWN = 500
+MAX_LENGTH = 600
 
 
 class Problems:
@@ -30,7 +31,7 @@ class Problems:
         if self.full:
             self._more += 1
             return
-        key = (mark.file, mark.line, mark.column, message)
+        key = (mark.file, mark.line, mark.column, one_line(message))
         self._found[key] = absence
         if lane is not None:
             self._lanes.setdefault(key, []).append(lane)
@@ -62,6 +63,17 @@ def _named(lanes: list[str]) -> str:
         return f"lane {lanes[0]}: " if lanes else ""
     more = f" and {len(lanes) - 3} more" if len(lanes) > 3 else ""
     return f"lanes {', '.join(lanes[:3])}{more}: "
+
+
+def one_line(message: str) -> str:
+    """A message that quotes a stranger's text: no control characters, not endless.
+
+    >>> one_line("a\\tb")
+    'a\\\\tb'
+    """
+    if not message.isprintable():
+        message = "".join(char if char.isprintable() else repr(char)[1:-1] for char in message)
+    return message if len(message) <= MAX_LENGTH else message[: MAX_LENGTH - 3] + "..."
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
