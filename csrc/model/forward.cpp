@@ -160,6 +160,10 @@ void Forward::multiply(vt::Queue* queue, const Linear& linear, const vt::Tensor&
   }
 }
 
+vt::Tensor Forward::logits_view(std::int64_t count) const {
+  return vt::make_tensor(logits_.data(), vt::DType::F32, {count, model_.config().vocab_size});
+}
+
 vt::Tensor Forward::logits(vt::Queue* queue, const std::int32_t* indices, std::int64_t count) {
   const Config& config = model_.config();
   vt::Tensor states = activation(normed_, count, config.hidden_size);
@@ -168,7 +172,7 @@ vt::Tensor Forward::logits(vt::Queue* queue, const std::int32_t* indices, std::i
     model_.ops().gather_rows(queue, {.x = states, .indices = indices, .out = picked});
     states = picked;
   }
-  const vt::Tensor out = vt::make_tensor(logits_.data(), vt::DType::F32, {count, config.vocab_size});
+  const vt::Tensor out = logits_view(count);
   model_.ops().matmul(
       queue,
       {.x = states, .weight = model_.head().prepared(), .bias = {}, .out = out, .batch_invariant = batch_invariant_});

@@ -38,6 +38,7 @@ class Forward {
 
   // Logits of `count` tokens of the step; `indices` (count) on the device; null: the first `count`.
   vt::Tensor logits(vt::Queue* queue, const std::int32_t* indices, std::int64_t count);
+  vt::Tensor logits_view(std::int64_t count) const;  // where `logits` leaves them
 
  private:
   void layer(vt::Queue* queue, const Layer& layer, const StepInputs& inputs, const vt::KvCache& cache, bool first);

@@ -6,9 +6,9 @@
 
 #include "device.h"
 #include "reference/dot.h"
-#include "reference/half.h"
 #include "reference/ops.h"
 #include "vt/counters.h"
+#include "vt/half.h"
 
 namespace cpu::reference {
 namespace {
@@ -17,10 +17,10 @@ void to_float(vt::DType dtype, const void* in, float* out, std::int64_t count) {
   const auto* bits = static_cast<const std::uint16_t*>(in);
   switch (dtype) {
     case vt::DType::F16:
-      for (std::int64_t i = 0; i < count; ++i) out[i] = f16_to_float(bits[i]);
+      for (std::int64_t i = 0; i < count; ++i) out[i] = vt::f16_to_float(bits[i]);
       return;
     case vt::DType::BF16:
-      for (std::int64_t i = 0; i < count; ++i) out[i] = bf16_to_float(bits[i]);
+      for (std::int64_t i = 0; i < count; ++i) out[i] = vt::bf16_to_float(bits[i]);
       return;
     default:
       std::copy_n(static_cast<const float*>(in), count, out);
@@ -31,10 +31,10 @@ void from_float(vt::DType dtype, const float* in, void* out, std::int64_t count)
   auto* bits = static_cast<std::uint16_t*>(out);
   switch (dtype) {
     case vt::DType::F16:
-      for (std::int64_t i = 0; i < count; ++i) bits[i] = float_to_f16(in[i]);
+      for (std::int64_t i = 0; i < count; ++i) bits[i] = vt::float_to_f16(in[i]);
       return;
     case vt::DType::BF16:
-      for (std::int64_t i = 0; i < count; ++i) bits[i] = float_to_bf16(in[i]);
+      for (std::int64_t i = 0; i < count; ++i) bits[i] = vt::float_to_bf16(in[i]);
       return;
     default:
       std::copy_n(in, count, static_cast<float*>(out));

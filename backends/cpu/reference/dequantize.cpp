@@ -5,9 +5,9 @@
 #include <string>
 
 #include "device.h"
-#include "reference/half.h"
 #include "reference/ops.h"
 #include "vt/counters.h"
+#include "vt/half.h"
 
 namespace cpu::reference {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 using Bytes = const std::uint8_t*;
 
 void block_q4_0(Bytes in, float* out) {
-  const float scale = load_f16(in);
+  const float scale = vt::load_f16(in);
   for (int i = 0; i < 16; ++i) {
     out[i] = scale * static_cast<float>((in[2 + i] & 15) - 8);
     out[i + 16] = scale * static_cast<float>((in[2 + i] >> 4) - 8);
@@ -23,8 +23,8 @@ void block_q4_0(Bytes in, float* out) {
 }
 
 void block_q4_1(Bytes in, float* out) {
-  const float scale = load_f16(in);
-  const float minimum = load_f16(in + 2);
+  const float scale = vt::load_f16(in);
+  const float minimum = vt::load_f16(in + 2);
   for (int i = 0; i < 16; ++i) {
     out[i] = scale * static_cast<float>(in[4 + i] & 15) + minimum;
     out[i + 16] = scale * static_cast<float>(in[4 + i] >> 4) + minimum;
@@ -37,8 +37,8 @@ int fifth_bit(std::uint32_t bits, int i) {
 }
 
 void block_q5_0(Bytes in, float* out) {
-  const float scale = load_f16(in);
-  const auto high = load<std::uint32_t>(in + 2);
+  const float scale = vt::load_f16(in);
+  const auto high = vt::load<std::uint32_t>(in + 2);
   for (int i = 0; i < 16; ++i) {
     out[i] = scale * static_cast<float>(((in[6 + i] & 15) | fifth_bit(high, i)) - 16);
     out[i + 16] = scale * static_cast<float>(((in[6 + i] >> 4) | fifth_bit(high, i + 16)) - 16);
@@ -46,9 +46,9 @@ void block_q5_0(Bytes in, float* out) {
 }
 
 void block_q5_1(Bytes in, float* out) {
-  const float scale = load_f16(in);
-  const float minimum = load_f16(in + 2);
-  const auto high = load<std::uint32_t>(in + 4);
+  const float scale = vt::load_f16(in);
+  const float minimum = vt::load_f16(in + 2);
+  const auto high = vt::load<std::uint32_t>(in + 4);
   for (int i = 0; i < 16; ++i) {
     out[i] = scale * static_cast<float>((in[8 + i] & 15) | fifth_bit(high, i)) + minimum;
     out[i + 16] = scale * static_cast<float>((in[8 + i] >> 4) | fifth_bit(high, i + 16)) + minimum;
@@ -56,7 +56,7 @@ void block_q5_1(Bytes in, float* out) {
 }
 
 void block_q8_0(Bytes in, float* out) {
-  const float scale = load_f16(in);
+  const float scale = vt::load_f16(in);
   for (int i = 0; i < 32; ++i) out[i] = scale * static_cast<float>(static_cast<std::int8_t>(in[2 + i]));
 }
 
@@ -73,8 +73,8 @@ ScaleAndMin packed_scale(Bytes packed, int i) {
 }
 
 void block_q4_k(Bytes in, float* out) {
-  const float scale = load_f16(in);
-  const float minimum = load_f16(in + 2);
+  const float scale = vt::load_f16(in);
+  const float minimum = vt::load_f16(in + 2);
   const Bytes quants = in + 16;
   for (int sub = 0; sub < 8; ++sub) {
     const ScaleAndMin part = packed_scale(in + 4, sub);
@@ -87,8 +87,8 @@ void block_q4_k(Bytes in, float* out) {
 }
 
 void block_q5_k(Bytes in, float* out) {
-  const float scale = load_f16(in);
-  const float minimum = load_f16(in + 2);
+  const float scale = vt::load_f16(in);
+  const float minimum = vt::load_f16(in + 2);
   const Bytes high = in + 16;
   const Bytes quants = in + 48;
   for (int sub = 0; sub < 8; ++sub) {
@@ -102,7 +102,7 @@ void block_q5_k(Bytes in, float* out) {
 }
 
 void block_q6_k(Bytes in, float* out) {
-  const float scale = load_f16(in + 208);
+  const float scale = vt::load_f16(in + 208);
   for (int half = 0; half < 2; ++half) {
     const Bytes low = in + half * 64;
     const Bytes high = in + 128 + half * 32;
@@ -120,13 +120,13 @@ void block_q6_k(Bytes in, float* out) {
 }
 
 void one_f32(Bytes in, float* out) {
-  *out = load<float>(in);
+  *out = vt::load<float>(in);
 }
 void one_f16(Bytes in, float* out) {
-  *out = load_f16(in);
+  *out = vt::load_f16(in);
 }
 void one_bf16(Bytes in, float* out) {
-  *out = bf16_to_float(load<std::uint16_t>(in));
+  *out = vt::bf16_to_float(vt::load<std::uint16_t>(in));
 }
 
 using BlockReader = void (*)(Bytes, float*);

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <cstring>
 
-namespace cpu {
+#include "vt/dtype.h"
+
+namespace vt {
 
 inline float bf16_to_float(std::uint16_t bits) {
   return std::bit_cast<float>(std::uint32_t{bits} << 16);
@@ -53,8 +55,15 @@ T load(const void* from) {
   return value;
 }
 
+// Element `i` of plain 16- or 32-bit floats.
+inline float load_as_float(DType dtype, const void* from, std::int64_t i) {
+  if (dtype == DType::F32) return load<float>(static_cast<const float*>(from) + i);
+  const auto bits = load<std::uint16_t>(static_cast<const std::uint16_t*>(from) + i);
+  return dtype == DType::F16 ? f16_to_float(bits) : bf16_to_float(bits);
+}
+
 inline float load_f16(const void* from) {
   return f16_to_float(load<std::uint16_t>(from));
 }
 
-}  // namespace cpu
+}  // namespace vt
