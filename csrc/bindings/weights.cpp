@@ -150,10 +150,11 @@ void bind_model(py::module_& module) {
       .def(py::init(&make_model), py::kw_only(), py::arg("device"), py::arg("config"), py::arg("weights"),
            py::arg("precision") = "fast", py::arg("threads") = 0)
       .def_property_readonly("device",
-                             [](const Model& model) {
+                             [](const Model& model) -> py::object {
                                const vt::OpenDevice& device = model.device();
-                               py::object devices = py::module_::import("engine._core").attr("devices");
-                               return devices(std::string(device.backend().name))[py::int_(device.index())];
+                               const py::object devices = py::module_::import("engine._core").attr("devices");
+                               const py::list found = devices(std::string(device.backend().name));
+                               return found[static_cast<std::size_t>(device.index())];
                              })
       .def_property_readonly("config",
                              [](const Model& model) { return std::make_shared<model::Config>(model.config()); })
