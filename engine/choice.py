@@ -53,7 +53,7 @@ class Choice:
         completion.runner_up.append(token.runner_up)
         if token.top:
             completion.top.append(token.top)
-        ends = self.sequence.finish_reason is FinishReason.STOP and not self._keep_special
+        ends = token.token_id in self.sequence.stop_ids and self.sequence.finished and not self._keep_special
         text = "" if ends else self._matcher.push(self._detokenizer.push(token.token_id))
         stopped = self._matcher.stopped_by is not None
         if self.sequence.finished or stopped:
@@ -74,7 +74,8 @@ class Choice:
             text += self._matcher.push(self._detokenizer.finish()) + self._matcher.finish()
         self.completion.finish_reason = reason
         if reason is FinishReason.STOP:
-            self.completion.stop = self._matcher.stopped_by or self.completion.token_ids[-1]
+            last = self.completion.token_ids[-1]
+            self.completion.stop = self._matcher.stopped_by or (last if last in self.sequence.stop_ids else None)
         self._emit(Delta(self.completion.index, text, tokens, reason, error))
 
     def _emit(self, delta: Delta) -> None:

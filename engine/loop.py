@@ -118,8 +118,11 @@ class Loop:
                 self._push(sequence, token)
 
     def _push(self, sequence: Sequence, token: SampledToken) -> None:
-        if sequence.grammar is not None:
-            sequence.grammar.accept(token.token_id)
+        if sequence.grammar is not None and sequence.grammar.accept(token.token_id):
+            if sequence.grammar.error:
+                self.abort(sequence, FinishReason.ERROR, f"the grammar can't go on: {sequence.grammar.error}")
+                return
+            self.scheduler.finish(sequence, FinishReason.STOP)
         if self.choices[sequence.id].push(token):
             self.scheduler.finish(sequence, FinishReason.STOP)
         if sequence.finished:

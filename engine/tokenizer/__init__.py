@@ -18,6 +18,7 @@ class Tokenizer:
     vocab_size: int  # rows of the embedding; ids from the vocabulary's end to here have no text
     bos_id: int | None
     add_bos: bool
+    eos_id: int | None
     stop_ids: frozenset[int]  # end of sequence or of turn
     special_ids: frozenset[int]  # control tokens, without text of their own
     chat_template: ChatTemplate | None

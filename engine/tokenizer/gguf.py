@@ -36,6 +36,7 @@ def tokenizer_from_metadata(metadata: Mapping[str, Any], vocab_size: int, path: 
         vocab_size=vocab_size,
         bos_id=bos,
         add_bos=bool(metadata.get("tokenizer.ggml.add_bos_token", pre in ADDS_BOS)),
+        eos_id=_token_id(metadata, "eos", len(tokens), path),
         stop_ids=_stop_ids(metadata, tokens, special, path),
         special_ids=special,
         chat_template=_chat_template(metadata, tokens, path),
