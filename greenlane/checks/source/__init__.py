@@ -1,1 +1,1 @@
-"""What the rules share: slicer, index, include graph, presence conditions."""
+"""What the rules share: text, directives, presence conditions, slices, the include graph and the index of a project."""

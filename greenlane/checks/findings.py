@@ -1,0 +1,89 @@
+"""Collects what the rules say: one finding for one fault, with all of its lanes, whatever the order in which lanes are looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from greenlane.checks.source.text import shown
+from greenlane.matrix.checks import ChecksConfig
+from greenlane.record.model import Edit, Finding, Related, Suggestion
+
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass
+class Draft:
+    rule: str
+    file: str
+    line: int
+    column: int
+    message: str
+    lanes: set[str] = field(default_factory=set)
+    related: list[Related] = field(default_factory=list)
+    suggestion: Suggestion | None = None
+    severity: Severity | None = None  # weaker than the rule's own
+
+
+class Findings:
+    def __init__(self, lanes: Sequence[str], config: ChecksConfig) -> None:
+        self._order = {lane: index for index, lane in enumerate(lanes)}
+        self._config = config
+        self._drafts: dict[tuple[str, str, int, int, str], Draft] = {}
+
+    def add(
+        self,
+        rule: str,
+        place: tuple[str, int, int],
+        lanes: Iterable[str],
+        message: str,
+        related: Iterable[tuple[str, int, str]] = (),
+        suggestion: Suggestion | None = None,
+        severity: Severity | None = None,
+    ) -> None:
+        """`place` is file, line, column; `related` holds file, line and what is there."""
+        key = (rule, *place, message)
+        draft = self._drafts.setdefault(key, Draft(rule, *place, message, severity=severity))
+        draft.lanes.update(lanes)
+        draft.suggestion = draft.suggestion or suggestion
+        for file, line, text in related:
+            entry = Related(file=_readable(file), line=line, message=shown(text))
+            if entry not in draft.related:
+                draft.related.append(entry)
+
+    def result(self) -> tuple[Finding, ...]:
+        drafts = sorted(
+            self._drafts.values(), key=lambda draft: (draft.file, draft.line, draft.column, draft.rule, draft.message)
+        )
+        return tuple(map(self._finding, drafts))
+
+    def _finding(self, draft: Draft) -> Finding:
+        severity: Severity = self._config.severity_of(draft.rule)
+        if draft.severity is not None and draft.rule not in self._config.severity:
+            severity = draft.severity
+        return Finding(
+            rule=draft.rule,
+            severity=severity,
+            file=_readable(draft.file),
+            line=draft.line,
+            column=draft.column,
+            lanes=tuple(sorted(draft.lanes, key=lambda lane: self._order.get(lane, -1))),
+            message=shown(draft.message),
+            related=tuple(draft.related),
+            suggestion=draft.suggestion,
+        )
+
+
+def _readable(path: str) -> str:
+    """A file name that is no UTF-8, as far as it can be shown."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def insert(file: str, before: int, text: str) -> Edit:
+    """Put lines in front of a line."""
+    return Edit(file=file, first=before, last=before - 1, text=text)
+
+
+def replace(file: str, line: int, text: str) -> Edit:
+    return Edit(file=file, first=line, last=line, text=text)

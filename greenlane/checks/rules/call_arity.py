@@ -1,0 +1,132 @@
+"""Calls that pass a number of arguments which nothing of that name takes; every call is reported, not the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from greenlane.checks.findings import Findings
+from greenlane.checks.source import vendors
+from greenlane.checks.source.facts import Call, Facts, Function, Trait
+from greenlane.checks.source.project import Project
+from greenlane.checks.source.scope import Scopes
+from greenlane.checks.source.slices import Life
+from greenlane.checks.source.view import LaneView
+
+RULES = ("call-arity",)
+
+Candidate = tuple[str, Function]
+
+
+def check(project: Project, findings: Findings) -> None:
+    for view in project.views:
+        scopes = project.scopes(view)
+        for path, life in project.lane_files[view.id].items():
+            if life == Life.LIVE:
+                _file(project, view, scopes, path, findings)
+
+
+def _file(project: Project, view: LaneView, scopes: Scopes, path: str, findings: Findings) -> None:
+    facts = project.facts(view, path)
+    macros = project.macro_names(view)
+    functions = project.functions(view)
+    for call in facts.calls:
+        if call.name in macros:
+            if call.receiver is None and not call.scope:
+                _macro(project, view, path, call, findings)
+        elif call.arity >= 0 and (call.name in functions):
+            candidates = _candidates(scopes, path, facts, call)
+            if candidates and not any(function.accepts(call.arity) for _, function in candidates):
+                _report(project, view, path, call, candidates, findings)
+
+
+def _candidates(scopes: Scopes, path: str, facts: Facts, call: Call) -> Sequence[Candidate]:
+    """Everything that the call may mean; empty where something unknown may be meant."""
+    inside = facts.functions[call.function] if call.function >= 0 else None
+    if call.receiver is not None:
+        owner = scopes.receiver_class(path, facts, inside, call.receiver)
+        return scopes.members(owner, call.name) if owner else ()
+    if call.scope:
+        return scopes.qualified(path, call.scope, call.name)
+    if call.name in vendors.STANDARD_NAMES or _is_local(inside, call.name):
+        return ()
+    return scopes.plain(path, facts, inside, call.name)
+
+
+def _is_local(function: Function | None, name: str) -> bool:
+    if function is None:
+        return False
+    return any(local.name == name for local in function.locals) or any(param.name == name for param in function.params)
+
+
+def _report(
+    project: Project, view: LaneView, path: str, call: Call, candidates: Sequence[Candidate], findings: Findings
+) -> None:
+    if not project.is_judged(view, path, call.line):
+        return
+    taken = _taken(function for _, function in candidates)
+    related = [
+        (file, function.line, f"{function.name!r} takes {_taken([function])}") for file, function in candidates[:3]
+    ]
+    findings.add(
+        "call-arity",
+        (path, call.line, call.column),
+        [view.id],
+        f"{call.name!r} is given {_count(call.arity)}, but takes {taken}",
+        related,
+    )
+
+
+def _taken(functions: Iterable[Function]) -> str:
+    ranges = sorted({(function.least, -1 if function.variadic else len(function.params)) for function in functions})
+    parts = [
+        f"{least} or more" if most < 0 else str(least) if least == most else f"{least} to {most}"
+        for least, most in ranges
+    ]
+    return " or ".join(parts)
+
+
+def _count(number: int) -> str:
+    return f"{number} argument{'s' if number != 1 else ''}"
+
+
+# Macros that look like functions.
+
+
+def _macro(project: Project, view: LaneView, path: str, call: Call, findings: Findings) -> None:
+    known = project.macro_names(view)[call.name]
+    if any(life != Life.LIVE or define.params is None or define.variadic for _, define, life in known):
+        return
+    if call.name in project.functions(view) and not _reads_macro(project, view, path, [file for file, _, _ in known]):
+        return
+    wanted = {len(define.params or ()) for _, define, _ in known}
+    given = _written_arguments(project, path, call)
+    if given is None or given in wanted or (given == 0 and 1 in wanted) or not project.is_judged(view, path, call.line):
+        return
+    file, define, _ = known[0]
+    findings.add(
+        "call-arity",
+        (path, call.line, call.column),
+        [view.id],
+        f"{call.name!r} is a macro here; it is given {_count(given)}, but takes {' or '.join(map(str, sorted(wanted)))}",
+        [(file, define.line, f"{call.name!r} is defined as a macro")],
+    )
+
+
+def _reads_macro(project: Project, view: LaneView, path: str, files: Iterable[str]) -> bool:
+    reach = view.reach(path) if path in view.units else project.lane_files[view.id]
+    return any(file in reach for file in files)
+
+
+def _written_arguments(project: Project, path: str, call: Call) -> int | None:
+    """Arguments as the preprocessor counts them: commas outside of parentheses, whatever the brackets."""
+    lines = project.sources[path].code_lines
+    text = "\n".join(lines[call.line - 1 : call.line + 60])[call.column - 1 + len(call.name) :].lstrip()
+    if not text.startswith("("):
+        return None
+    depth, commas = 0, 0
+    for index, char in enumerate(text):
+        depth += (char == "(") - (char == ")")
+        if depth == 0:
+            return commas + 1 if text[1:index].strip() else 0
+        commas += char == "," and depth == 1
+    return None

@@ -1,0 +1,166 @@
+"""A project under all lanes at once: what every rule is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from greenlane.checks.source import index, macros
+from greenlane.checks.source.cache import Cache, code_version
+from greenlane.checks.source.directives import Define, parse_define
+from greenlane.checks.source.facts import Facts, Function
+from greenlane.checks.source.files import Files, SourceFile, Unparsed
+from greenlane.checks.source.index import SliceKey
+from greenlane.checks.source.scope import Scopes
+from greenlane.checks.source.slices import Life
+from greenlane.checks.source.view import LaneView
+from greenlane.checks.source.worlds import Worlds, atoms, macro, parse_formula
+from greenlane.matrix.checks import ChecksConfig
+from greenlane.matrix.model import Lane, Matrix
+
+
+class Project:
+    def __init__(self, matrix: Matrix, files: Files, config: ChecksConfig, cache: Cache) -> None:
+        self.matrix = matrix
+        self.files = files
+        self.config = config
+        self.sources: Mapping[str, SourceFile] = files.sources
+        self.worlds = Worlds(matrix.constraints)
+        self.universe = macros.universe(
+            matrix.lanes, (frozenset(map(macro, atoms(parse_formula(text)))) for text in matrix.constraints)
+        )
+        self.views = tuple(LaneView(lane, files.sources, self.universe) for lane in matrix.lanes)
+        self._cache = cache
+        self._facts: dict[SliceKey, Facts] = {}
+
+    @property
+    def root(self) -> Path:
+        return self.files.root
+
+    @property
+    def lanes(self) -> Sequence[Lane]:
+        return self.matrix.lanes
+
+    def view(self, lane_id: str) -> LaneView:
+        return next(view for view in self.views if view.id == lane_id)
+
+    def load_facts(self) -> None:
+        """Parse, or take from the cache, every slice that some lane reads."""
+        wanted = {self._key(view, path): path for view in self.views for path in view.reached()}
+        name = "facts"
+        stored = self._cache.load(name)
+        known: dict[SliceKey, Facts] = stored[1] if isinstance(stored, tuple) and stored[0] == code_version() else {}
+        jobs = {key: index.job(self.sources[path], key[2]) for key, path in wanted.items() if key not in known}
+        fresh = index.run_all(jobs)
+        self._facts = {key: fresh[key] if key in fresh else known[key] for key in wanted}
+        if fresh or len(known) > 2 * len(wanted):
+            self._cache.store(name, (code_version(), self._facts))
+
+    def _key(self, view: LaneView, path: str) -> SliceKey:
+        return (path, self.sources[path].digest, view.slice(path).arms)
+
+    def facts(self, view: LaneView, path: str) -> Facts:
+        """What a lane sees in a file."""
+        key = self._key(view, path)
+        if key not in self._facts:
+            self._facts[key] = index.run(index.job(self.sources[path], key[2]))
+        return self._facts[key]
+
+    def in_scope(self) -> Iterator[tuple[str, tuple[LaneView, ...]]]:
+        """Every source file, with the lanes that read it; headers that no lane reads have all of them."""
+        for path in sorted(self.sources):
+            views = tuple(view for view in self.views if path in self.lane_files[view.id])
+            if views:
+                yield path, views
+
+    @cached_property
+    def lane_files(self) -> dict[str, dict[str, Life]]:
+        return {view.id: view.reached() for view in self.views}
+
+    def unparsed(self) -> Iterator[Unparsed]:
+        """Files and regions that were not understood; names in them count as uses."""
+        seen: set[tuple[str, int]] = set()
+        for key, facts in self._facts.items():
+            if facts.problem is not None and (key[0], 1) not in seen:
+                seen.add((key[0], 1))
+                yield Unparsed(key[0], 1, facts.problem)
+            for first, _ in facts.errors:
+                if (key[0], first) not in seen:
+                    seen.add((key[0], first))
+                    yield Unparsed(key[0], first, "not understood by the grammar")
+
+    @cached_property
+    def defines(self) -> dict[str, list[tuple[str, Define]]]:
+        """Every #define of the tree, whatever the lane."""
+        found: dict[str, list[tuple[str, Define]]] = {}
+        for path, file in self.sources.items():
+            for directive in file.structure.directives:
+                if directive.kind == "define":
+                    define = parse_define(directive)
+                    if define is not None:
+                        found.setdefault(define.name, []).append((path, define))
+        return found
+
+    def is_judged(self, view: LaneView, path: str, line: int) -> bool:
+        """Whether the lane surely compiles a line and the grammar understood it."""
+        facts = self.facts(view, path)
+        if facts.problem is not None or self.lane_files[view.id].get(path) != Life.LIVE:
+            return False
+        return view.life(path, line) == Life.LIVE and not any(first <= line <= last for first, last in facts.errors)
+
+    def functions(self, view: LaneView) -> dict[str, list[tuple[str, Function]]]:
+        """By name: every function that a file of the lane declares, uncertain ones included."""
+        if view.id not in self._functions:
+            found: dict[str, list[tuple[str, Function]]] = {}
+            for path in self.lane_files[view.id]:
+                for function in self.facts(view, path).functions:
+                    found.setdefault(function.name, []).append((path, function))
+            self._functions[view.id] = found
+        return self._functions[view.id]
+
+    @cached_property
+    def _functions(self) -> dict[str, dict[str, list[tuple[str, Function]]]]:
+        return {}
+
+    def macro_names(self, view: LaneView) -> dict[str, list[tuple[str, Define, int]]]:
+        """By name: every macro that a file of the lane defines, with its Life."""
+        if view.id not in self._macros:
+            found: dict[str, list[tuple[str, Define, int]]] = {}
+            for path in self.lane_files[view.id]:
+                for define, life in view.slice(path).defines:
+                    found.setdefault(define.name, []).append((path, define, life))
+            self._macros[view.id] = found
+        return self._macros[view.id]
+
+    @cached_property
+    def _macros(self) -> dict[str, dict[str, list[tuple[str, Define, int]]]]:
+        return {}
+
+    def scopes(self, view: LaneView) -> Scopes:
+        if view.id not in self._scopes:
+            files = self.lane_files[view.id]
+            self._scopes[view.id] = Scopes(
+                view, files, {path: self.facts(view, path) for path in files}, self.functions(view)
+            )
+        return self._scopes[view.id]
+
+    @cached_property
+    def _scopes(self) -> dict[str, Scopes]:
+        return {}
+
+    def units_reaching(self, view: LaneView, path: str) -> Iterable[str]:
+        return self._reaching(view).get(path, ())
+
+    def _reaching(self, view: LaneView) -> dict[str, list[str]]:
+        if view.id not in self._reached_by:
+            found: dict[str, list[str]] = {}
+            for unit in view.units:
+                for path in view.reach(unit):
+                    found.setdefault(path, []).append(unit)
+            self._reached_by[view.id] = found
+        return self._reached_by[view.id]
+
+    @cached_property
+    def _reached_by(self) -> dict[str, dict[str, list[str]]]:
+        return {}
