@@ -1,10 +1,21 @@
 // The CUDA backend's table.
+#include "attention.h"
 #include "gpu/make_backend.h"
 
 namespace vt {
 
 namespace {
-constexpr AttentionBackend kAttention[] = {gpu::kPagedAttention};
+constexpr AttentionBackend kAttention[] = {
+    {
+        .name = "flash",
+        .refuses = gpu::cuda::flash_attention_refuses,
+        .workspace_bytes = gpu::paged_attention_workspace,
+        .kv_write = gpu::kv_write,
+        .attention = gpu::cuda::flash_attention,
+        .rope_kv_write = gpu::rope_kv_write,
+    },
+    gpu::kPagedAttention,
+};
 }  // namespace
 
 extern const Backend cuda_backend;
