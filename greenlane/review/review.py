@@ -1,0 +1,204 @@
+"""From records to verdicts: the whole review of one change, read top to bottom."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from greenlane.errors import MatrixError
+from greenlane.ledger import Ledger, history
+from greenlane.ledger.index import Row
+from greenlane.matrix.model import Evidence, Lane, Stage
+from greenlane.record.git import commit_of, git_text
+from greenlane.record.model import Record, StageResult
+from greenlane.review import baseline, change, claims, merge, policy, standing
+from greenlane.review.model import LaneReview, MergeProbe, Review, StageView, Systemic, Verdict
+from greenlane.review.policy import Policy
+from greenlane.review.standing import Standing
+from greenlane.review.verdict import Court, Ruling, judge
+
+SYSTEMIC_LANES = 5  # one fingerprint across more lanes than this is reported once
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be reviewed."""
+
+    repository: Path
+    matrix: str  # path inside the repository
+    base: str
+    head: str
+    body: str | None = None  # of the pull request
+    others: tuple[str, ...] = ()  # refs of other open changes
+    now: datetime | None = None
+
+
+def review(ledger: Ledger, asked: Asked) -> Review:
+    """Merge probe, policy of the merge base, records against the baseline, claims. Changes nothing."""
+    now = asked.now or datetime.now(UTC)
+    head, base = _commit(asked, asked.head, "--head"), _commit(asked, asked.base, "--base")
+    probe = merge.probe(asked.repository, base, head, asked.others)
+    rules = policy.read(asked.repository, probe.merge_base, head, asked.matrix)
+    standings = standing.read(ledger, rules, head, probe)
+    court = _court(ledger, asked.repository, rules, probe, head, now)
+    lanes = tuple(_lane(ledger, court, rules, found, now) for found in standings.values())
+    return Review(
+        head=head,
+        base=base,
+        merge=probe,
+        lanes=lanes,
+        claims=claims.read(asked.body, standings) if asked.body else (),
+        policy_changes=rules.changes,
+        systemic=tuple(_systemic(lanes)),
+        notes=tuple(_notes(probe, asked)),
+        base_commit=asked.base,
+        head_subject=git_text(asked.repository, "log", "-1", "--format=%s", head),
+    )
+
+
+def _commit(asked: Asked, revision: str, option: str) -> str:
+    commit = commit_of(asked.repository, revision)
+    if commit is None:
+        raise MatrixError(f"{option} {revision}: no such commit here; fetch it, or name another")
+    return commit
+
+
+def _court(ledger: Ledger, repository: Path, rules: Policy, probe: MergeProbe, head: str, now: datetime) -> Court:
+    known = rules.ruling.known_red
+    if probe.merge_base is None:
+        return Court(None, change.Change({}), known, now)
+    seen = baseline.read(ledger, repository, probe.merge_base)
+    return Court(seen, change.read(repository, probe.merge_base, head), known, now)
+
+
+def _lane(ledger: Ledger, court: Court, rules: Policy, found: Standing, now: datetime) -> LaneReview:
+    lane, record = found.lane, found.current
+    if record is None:
+        return _without_record(rules, found)
+    missing = tuple(flag for flag in lane.require if flag not in found.evidence)
+    ruling = _distrusted(judge(court, lane, record, missing, list(found.others)), record, found, missing)
+    return replace(
+        _identity(rules, lane),
+        verdict=ruling.verdict,
+        reason=ruling.reason,
+        evidence=found.evidence,
+        missing=missing,
+        stages=tuple(_view(stage) for stage in record.stages),
+        fingerprint=_fingerprint(ruling.stage),
+        record=found.current_id,
+        commit=record.head,
+        last_run=_last_run(found, record),
+        trust=record.trust,
+        image=record.digests.image,
+        owner=ruling.owner,
+        age_days=_age(ledger, lane, ruling, now),
+        findings=tuple(finding.model_dump(mode="json") for finding in record.findings),
+        duration_s=record.duration_s,
+        bench=_bench(record),
+        device=record.device.name if record.device else None,
+        reused_from=record.reused_from,
+    )
+
+
+def _without_record(rules: Policy, found: Standing) -> LaneReview:
+    lane = found.lane
+    newest: tuple[Row, str] | None = found.stale[0] if found.stale else None
+    told = "no record of this lane exists"
+    if newest is not None:
+        told = f"no record speaks for this commit; the newest does not, since {newest[1]}"
+    if lane.hosted_only and newest is None:
+        told = f"not run here: {lane.hosted_only}"
+    return replace(
+        _identity(rules, lane),
+        verdict=Verdict.NOT_RUN,
+        reason=told,
+        missing=lane.require,
+        record=newest[0].id if newest else None,
+        commit=newest[0].head if newest else None,
+        stale=newest is not None,
+        last_run=_last_run(found, None),
+        trust=newest[0].trust if newest else None,
+    )
+
+
+def _identity(rules: Policy, lane: Lane) -> LaneReview:
+    return LaneReview(
+        id=lane.id,
+        verdict=Verdict.NOT_RUN,
+        reason="",
+        required=lane.id in rules.ruling.required,
+        row=lane.row,
+        backend=lane.backend,
+        arch=lane.arch,
+        variant=lane.variant,
+    )
+
+
+def _distrusted(ruling: Ruling, record: Record, found: Standing, missing: tuple[str, ...]) -> Ruling:
+    """A green that only a fork's own run vouches for is not enough; refused evidence says why it was."""
+    if ruling.verdict is Verdict.GREEN and record.trust == "fork":
+        return Ruling(Verdict.NOT_RUN, "green in the fork's own run only; a trusted run has to confirm it")
+    if ruling.verdict is Verdict.NOT_RUN and missing and found.refused:
+        return Ruling(Verdict.NOT_RUN, found.refused)
+    return ruling
+
+
+def _view(stage: StageResult) -> StageView:
+    error = stage.first_error
+    return StageView(
+        stage=stage.stage,
+        outcome=stage.outcome,
+        reason=stage.reason,
+        duration_s=stage.duration_s,
+        message=error.message if error else None,
+        file=error.file if error else None,
+        line=error.line if error else None,
+        log=stage.log,
+        measurements=stage.measurements,
+    )
+
+
+def _fingerprint(stage: StageResult | None) -> str | None:
+    return (stage.first_error.fingerprint or None) if stage and stage.first_error else None
+
+
+def _last_run(found: Standing, record: Record | None) -> str | None:
+    if record is not None and Evidence.RAN_ON_TARGET in record.evidence:
+        return record.head
+    row = found.stale_with(Evidence.RAN_ON_TARGET)
+    return row.head if row else None
+
+
+def _age(ledger: Ledger, lane: Lane, ruling: Ruling, now: datetime) -> int | None:
+    if ruling.verdict not in {Verdict.RED_ON_BASE, Verdict.OVERLAP_RED, Verdict.KNOWN_RED} or ruling.stage is None:
+        return None
+    if ruling.since is not None:
+        return max(0, (now.date() - datetime.fromisoformat(ruling.since).date()).days)
+    first = history.first_seen(ledger, lane.id, ruling.stage.stage, _fingerprint(ruling.stage) or "")
+    return max(0, (now - datetime.fromisoformat(first[0])).days) if first else None
+
+
+def _bench(record: Record) -> dict[str, object] | None:
+    stage = next((stage for stage in record.stages if stage.stage is Stage.BENCH), None)
+    return {"outcome": str(stage.outcome), **stage.measurements} if stage and stage.measurements else None
+
+
+def _systemic(lanes: Iterable[LaneReview]) -> Iterable[Systemic]:
+    groups: dict[str, list[LaneReview]] = defaultdict(list)
+    for lane in lanes:
+        if lane.fingerprint and lane.verdict not in {Verdict.KNOWN_RED, Verdict.RED_ON_BASE}:
+            groups[lane.fingerprint].append(lane)
+    for fingerprint, group in groups.items():
+        if len(group) > SYSTEMIC_LANES:
+            message = next((stage.message for lane in group for stage in lane.stages if stage.message), None)
+            yield Systemic(fingerprint, message or "", tuple(lane.id for lane in group))
+
+
+def _notes(probe: MergeProbe, asked: Asked) -> Iterable[str]:
+    if probe.state == "unknown":
+        yield f"Whether it merges is not known: {probe.reason}."
+    if asked.body is None:
+        yield "No pull-request text was given, so no claim was looked at."

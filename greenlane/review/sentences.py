@@ -1,0 +1,128 @@
+"""The sentences of a pull request's body that claim something, told apart by what would prove them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from greenlane.matrix.model import Evidence, Stage
+from greenlane.record.model import Outcome
+
+MAX_BODY = 262_144
+MAX_LINE = 4_000
+
+COMMENT = re.compile(r"<!--.*?(-->|\Z)", re.DOTALL)
+FENCE = re.compile(r"^(```|~~~).*?(^\1|\Z)", re.DOTALL | re.MULTILINE)
+OPEN_TASK = re.compile(r"^\s*[-*+]\s+\[ \]")
+BREAK = re.compile(r"(?<=[.;!?])\s+|,\s+(?:and\s+)?|\s+and\s+(?=\w+\W)")
+
+
+def _any(*alternatives: str) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{text})" for text in alternatives), re.IGNORECASE)
+
+
+NEGATION = _any(
+    r"\b(?:not|never|isn't|aren't|wasn't|to ?do|should|hopefully)\b",
+    r"\bexpected to\b",
+    r"\bun(?:tested|verified|proven)\b",
+)
+CLOSES = _any(r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\s*:?\s+(?:[\w.-]+/[\w.-]+)?#\d+")
+ROW = _any(r"^\s*(?:[-*+]\s+)?\**row\**\s*[:=]\s*\**\s*`?([\w./-]+)`?")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A family of sentences, and what in a record proves one."""
+
+    name: str
+    pattern: re.Pattern[str]
+    evidence: Evidence
+    stage: Stage  # its red contradicts the sentence
+    outcome: Outcome | None = None  # of the bench stage, where the flag alone does not say it
+
+
+# The first kind that a sentence matches is the one it is.
+KINDS = (
+    Kind(
+        "mirror-exact",
+        _any(
+            r"\bon\s*={1,3}\s*off\b",
+            r"\bon\s*/\s*off\b.*\b(?:identical|exact|equal)",
+            r"\b(?:identical|exact|equal)\b.*\bon (?:and|/) off\b",
+        ),
+        Evidence.EXACT,
+        Stage.EXACT,
+    ),
+    Kind(
+        "exact",
+        _any(
+            r"\btoken[- ](?:for[- ]token|exact|identical)",
+            r"\bbit(?:wise)?[- ]identical",
+            r"\bidentical (?:tokens|output|ids)",
+        ),
+        Evidence.EXACT,
+        Stage.EXACT,
+    ),
+    Kind(
+        "built",
+        _any(
+            r"\b(?:builds?|built|compiles?|compiled)\b[^.]*\b(?:clean(?:ly)?|without (?:warnings|errors)|green)\b",
+            r"\bclean (?:build|compile)\b",
+        ),
+        Evidence.BUILT,
+        Stage.BUILD,
+    ),
+    Kind(
+        "reached",
+        _any(r"\b(?:kernels?|path|dispatch\w*)\b.*\b(?:reached|exercised|dispatched)\b"),
+        Evidence.REACHED,
+        Stage.REACH,
+    ),
+    Kind("tested", _any(r"\b(?:all )?tests? (?:all )?(?:pass(?:es|ed)?|green)\b"), Evidence.TESTED, Stage.TEST),
+    Kind(
+        "wash",
+        _any(
+            r"\bwash\b",
+            r"\bno (?:perf\w*|measurable) (?:change|impact|regression|difference)",
+            r"\bperf\w*[- ]neutral\b",
+        ),
+        Evidence.BENCHED,
+        Stage.BENCH,
+        Outcome.WASH,
+    ),
+    Kind(
+        "win",
+        _any(
+            r"(?<![\w.+])\+\s?\d+(?:\.\d+)?\s?%",
+            r"\b\d+(?:\.\d+)?\s?% (?:faster|quicker|higher)",
+            r"\b\d+(?:\.\d+)?\s?[x×] (?:faster|speed-?up)",
+        ),
+        Evidence.BENCHED,
+        Stage.BENCH,
+        Outcome.WIN,
+    ),
+)
+
+
+def lines(body: str) -> Iterator[tuple[int, str]]:
+    """(number, line) where a person claims something: no comments, code, quotations, or boxes left open."""
+    text = body[:MAX_BODY].replace("\r\n", "\n")
+    for pattern in (COMMENT, FENCE):
+        text = pattern.sub(lambda match: "\n" * match.group().count("\n"), text)
+    for number, line in enumerate(text.split("\n"), 1):
+        if not OPEN_TASK.match(line) and not line.lstrip().startswith(">"):
+            yield number, line[:MAX_LINE]
+
+
+def sentences(line: str) -> list[str]:
+    return [part.strip() for part in BREAK.split(line) if part and part.strip()]
+
+
+def kind_of(sentence: str) -> Kind | None:
+    """The kind of claim that a sentence makes; None for none, and for one that is denied or only hoped for."""
+    for kind in KINDS:
+        match = kind.pattern.search(sentence)
+        if match:
+            return None if NEGATION.search(sentence[: match.end()]) else kind
+    return None
