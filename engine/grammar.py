@@ -64,7 +64,8 @@ class Matcher:
         from llguidance.numpy import fill_next_token_bitmask
 
         fill_next_token_bitmask(self._matcher, self._mask, 0)
-        return self._mask[0].view(np.uint32)
+        bits: NDArray[np.uint32] = self._mask[0].view(np.uint32)
+        return bits
 
     def accept(self, token_id: int) -> bool:
         """Take the sampled token. True when nothing may follow it, be it for an `error`."""

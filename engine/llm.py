@@ -6,6 +6,7 @@ that the scheduler lets into the batch (`scheduler.py`), and the loop (`loop.py`
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -51,7 +52,7 @@ class LLM:
         capabilities = self.model.device.capabilities
         self.loop = Loop(self._scheduler(), self.runner, lagged=capabilities.async_sampled_token_readback)
         self.load_s = time.perf_counter() - started
-        self._next_id = 0
+        self._ids = itertools.count(1)  # drawn from several threads by the server
 
     def _scheduler(self) -> Scheduler:
         num_blocks = self.runner.kv_bytes // (self.runner.kv_bytes_per_token * self.config.block_size)
@@ -121,9 +122,8 @@ class LLM:
         max_tokens = params.max_tokens or self.most_tokens(len(prompt_ids))
         sequences: list[RunningSequence] = []
         for index in range(params.n):
-            self._next_id += 1
             sequence = RunningSequence(
-                id=self._next_id,
+                id=next(self._ids),
                 token_ids=list(prompt_ids),
                 num_prompt_tokens=len(prompt_ids),
                 max_tokens=max_tokens,

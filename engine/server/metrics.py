@@ -11,7 +11,6 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from engine.choice import Delta
-from engine.llm import LLM
 
 if TYPE_CHECKING:
     from engine.server.worker import Stream, Worker
@@ -23,17 +22,17 @@ BETWEEN_TOKENS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.
 class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        labels = {"registry": self.registry}
-        self.rejected = Counter("engine_requests_rejected", "Requests refused because the queue was full", **labels)
-        self.finished = Counter("engine_requests_finished", "Choices by how they ended", ["reason"], **labels)
+        at = self.registry
+        self.rejected = Counter("engine_requests_rejected", "Requests refused because the queue was full", registry=at)
+        self.finished = Counter("engine_requests_finished", "Choices by how they ended", ["reason"], registry=at)
         self.first_token = Histogram(
-            "engine_time_to_first_token_seconds", "From acceptance to the first token", buckets=FIRST_TOKEN, **labels
+            "engine_time_to_first_token_seconds", "From acceptance to the first token", buckets=FIRST_TOKEN, registry=at
         )
         self.between_tokens = Histogram(
-            "engine_inter_token_seconds", "Between two tokens of a choice", buckets=BETWEEN_TOKENS, **labels
+            "engine_inter_token_seconds", "Between two tokens of a choice", buckets=BETWEEN_TOKENS, registry=at
         )
         self.duration = Histogram(
-            "engine_request_seconds", "From acceptance to the last token", buckets=FIRST_TOKEN, **labels
+            "engine_request_seconds", "From acceptance to the last token", buckets=FIRST_TOKEN, registry=at
         )
         self._requests = 0
         self._seconds = 0.0

@@ -46,9 +46,7 @@ class RegexFormat(Body):
     pattern: str = Field(min_length=1, max_length=1 << 14)
 
 
-ResponseFormat = Annotated[
-    TextFormat | JsonObjectFormat | JsonSchemaFormat | RegexFormat, Field(discriminator="type")
-]
+ResponseFormat = Annotated[TextFormat | JsonObjectFormat | JsonSchemaFormat | RegexFormat, Field(discriminator="type")]
 
 
 class Generation(Body):

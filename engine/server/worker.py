@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import heapq
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from engine.choice import Delta
-from engine.errors import DeviceFailed, EngineError
+from engine.errors import DeviceFailed, EngineError, RequestError
 from engine.llm import LLM, Request
 from engine.sequence import FinishReason
 from engine.server.metrics import Metrics
@@ -31,19 +33,20 @@ class Draining(Busy):
 
 @dataclass(eq=False)
 class Stream:
-    """One accepted request, as the server's handlers see it."""
+    """One accepted request, as the server's handlers see it. `queue` gets (stream, delta) pairs, and may be shared."""
 
     request: Request
+    queue: asyncio.Queue[tuple[Stream, Delta] | None]
+    every_token: bool  # else only the last delta of each choice is handed over
     deadline: float | None  # monotonic seconds
-    queue: asyncio.Queue[Delta] = field(default_factory=asyncio.Queue)
-    open_choices: int = 0
     accepted: float = field(default_factory=time.monotonic)
     last_token: dict[int, float] = field(default_factory=dict)  # by choice
+    open_choices: int = 0
     closed: bool = False
 
 
 class Worker:
-    """`submit`, `cancel` and `drain` are called on the server's event loop; everything of the engine runs on the thread."""
+    """The public methods are called on the server's event loop; everything of the engine runs on the thread."""
 
     def __init__(self, llm: LLM, metrics: Metrics, *, max_queue: int) -> None:
         self.llm = llm
@@ -65,30 +68,34 @@ class Worker:
         self._server = server
         self._thread.start()
 
-    def submit(self, request: Request, deadline: float | None) -> Stream:
-        """Accept a request, or say why not. What is accepted ends with a finish reason for each choice."""
+    def submit(self, streams: list[Stream]) -> None:
+        """Accept all of them, or none and say why not. What is accepted ends with a finish reason for each choice."""
+        wanted = sum(len(stream.request.sequences) for stream in streams)
+        capacity = self.max_queue + self.llm.config.max_num_seqs
         if self.failure is not None:
             raise DeviceFailed(self.failure)
         if self.draining:
             raise Draining("the server is shutting down; send the request to another one", retry_after=5)
-        if self.num_open >= self.max_queue + self.llm.config.max_num_seqs:
+        if wanted > capacity:
+            raise RequestError(f"{wanted} choices in one request; this server takes at most {capacity}")
+        if self.num_open + wanted > capacity:
             self.metrics.rejected.inc()
             raise Busy(f"{self.num_open} requests are open already; try again later", retry_after=self._retry_after())
-        self.num_open += 1
-        stream = Stream(request, deadline, open_choices=len(request.sequences))
-        self._post(lambda: self._begin(stream))
-        return stream
+        self.num_open += wanted
+        for stream in streams:
+            stream.open_choices = len(stream.request.sequences)
+            self._post(partial(self._begin, stream))
 
     def cancel(self, stream: Stream) -> None:
         """The client is gone: nobody reads on."""
         if not stream.closed:
-            self._post(lambda: self._end(stream, FinishReason.ABORT))
+            self._post(partial(self._end, stream, FinishReason.ABORT))
 
     def drain(self) -> None:
         self.draining = True
 
     def fail_all(self, message: str) -> None:
-        self._post(lambda: [self._end(stream, FinishReason.ERROR, message) for stream in list(self._streams)] and None)
+        self._post(partial(self._end_all, message))
 
     def stop(self) -> None:
         with self._wake:
@@ -127,8 +134,11 @@ class Worker:
             self.llm.loop.step()
         except Exception as error:  # whatever it was, every client is told and none waits for ever
             self.failure = str(error) if isinstance(error, EngineError) else f"the engine failed: {error!r}"
-            for stream in list(self._streams):
-                self._end(stream, FinishReason.ERROR, self.failure)
+            self._end_all(self.failure)
+
+    def _end_all(self, message: str) -> None:
+        for stream in list(self._streams):
+            self._end(stream, FinishReason.ERROR, message)
 
     def _begin(self, stream: Stream) -> None:
         self._streams.add(stream)
@@ -137,7 +147,10 @@ class Worker:
             return
         if stream.deadline is not None:
             heapq.heappush(self._deadlines, (stream.deadline, id(stream), stream))
-        self.llm.submit(stream.request, lambda delta: self._outbox.append((stream, delta)))
+        self.llm.submit(stream.request, partial(self._listen, stream))
+
+    def _listen(self, stream: Stream, delta: Delta) -> None:
+        self._outbox.append((stream, delta))
 
     def _end(self, stream: Stream, reason: FinishReason, message: str | None = None) -> None:
         if stream not in self._streams:
@@ -165,14 +178,15 @@ class Worker:
                 if stream.open_choices == 0:
                     stream.request.note_costs()
                     self._streams.discard(stream)
-        assert self._server is not None
-        self._server.call_soon_threadsafe(self._receive, outbox)
+        wanted = [pair for pair in outbox if pair[0].every_token or pair[1].finish_reason is not None]
+        if wanted and self._server is not None:
+            with contextlib.suppress(RuntimeError):  # the server's loop is closed already
+                self._server.call_soon_threadsafe(self._receive, wanted)
 
-    def _receive(self, outbox: list[tuple[Stream, Delta]]) -> None:
+    def _receive(self, pairs: list[tuple[Stream, Delta]]) -> None:
         """On the event loop again."""
-        for stream, delta in outbox:
-            stream.queue.put_nowait(delta)
-            if delta.finish_reason is not None and all(c.finish_reason for c in stream.request.output.completions):
-                if not stream.closed:
-                    self.num_open -= 1
-                stream.closed = True
+        for stream, delta in pairs:
+            if delta.finish_reason is not None:
+                self.num_open -= 1
+                stream.closed = stream.open_choices == 0
+            stream.queue.put_nowait((stream, delta))
