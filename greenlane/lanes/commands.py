@@ -8,18 +8,20 @@ from collections.abc import Mapping
 from greenlane.errors import EnvironmentMissing
 from greenlane.executors import Exit
 from greenlane.lanes.context import Context, Ended
+from greenlane.lanes.emulation import wrapped
 from greenlane.matrix.model import Stage
 from greenlane.record.model import Outcome
 
 
 def run_commands(
-    context: Context, stage: Stage, *, env: Mapping[str, str] | None = None, setup: bool = False, prefix: str = ""
+    context: Context, stage: Stage, *, env: Mapping[str, str] | None = None, setup: bool = False, on_card: bool = False
 ) -> Ended:
-    """`prefix` goes before each command, such as `greenlane emulate --`."""
+    """`on_card`: the commands need the lane's card, so an emulated lane runs them under the emulator."""
     deadline = time.monotonic() + time_limit(context, stage)
     for script in context.lane.stages.get(stage, ()):
         left = max(deadline - time.monotonic(), 0.1)
-        ended = context.run(prefix + script, env=env, timeout_s=left, setup=setup)
+        command = wrapped(context, script) if on_card else script
+        ended = context.run(command, env=env, timeout_s=left, setup=setup)
         if ended.code != 0 or ended.timed_out:
             return failed(context, stage, ended)
     return Ended(Outcome.PASS)
@@ -38,7 +40,11 @@ def failed(context: Context, stage: Stage, ended: Exit) -> Ended:
 
 
 def time_limit(context: Context, stage: Stage) -> float:
-    return context.lane.limits.stage_timeout_s.get(stage, context.lane.limits.timeout_s)
+    """The stage's own limit, within what is left of the lane's; making the image doesn't count."""
+    limits = context.lane.limits
+    spent = sum(result.duration_s for result in context.results.values() if result.stage is not Stage.IMAGE)
+    left = limits.timeout_s if stage is Stage.IMAGE else max(limits.timeout_s - spent, 1.0)
+    return min(limits.stage_timeout_s.get(stage, left), left)
 
 
 def _allowed(context: Context) -> str:

@@ -10,7 +10,7 @@ from greenlane.executors import Stream
 from greenlane.gates.contract import GateContext, Program, Ran
 from greenlane.lanes.commands import time_limit
 from greenlane.lanes.context import Context, Ended
-from greenlane.lanes.emulation import prefix
+from greenlane.lanes.emulation import wrapped
 from greenlane.matrix.model import Stage
 from greenlane.record.model import StageResult
 
@@ -46,7 +46,7 @@ def program_in(context: Context, stage: Stage) -> Program:
 
         limit = min(timeout_s or time_limit(context, stage), time_limit(context, stage))
         ended = context.run(
-            prefix(context) + command, cwd=context.executor.inside.artifacts, env=env, timeout_s=limit, on_line=hear
+            wrapped(context, command), cwd=context.executor.inside.artifacts, env=env, timeout_s=limit, on_line=hear
         )
         if ended.lost is not None:
             raise EnvironmentMissing(f"lane {context.lane.id}, {stage}: {ended.lost}")

@@ -55,6 +55,8 @@ def show(ends: Sequence[LaneEnd], console: Console) -> None:
 def _show_record(end: LaneEnd, record: Record, console: Console) -> None:
     console.print(_headline(record))
     console.print(_stages(record))
+    if record.outcome is Outcome.VOID and not any(stage.outcome is Outcome.VOID for stage in record.stages):
+        console.print(Text("  the tree changed while the lane ran, so this certifies nothing", style="red"))
     for stage in record.stages:
         if stage.outcome.is_red:
             _show_red(stage, end, console)
