@@ -63,7 +63,7 @@ class DockerExecutor:
         self._fence = fence
         self._watchdog = watchdog
         self._cancel = cancel
-        self._name = f"greenlane-{secrets.token_hex(8)}"
+        self.container = f"greenlane-{secrets.token_hex(8)}"
         self._lifeline: int | None = None
         self._oom_kills = 0
 
@@ -73,7 +73,7 @@ class DockerExecutor:
             return
         self._own_folders()
         self._lifeline = self._open_lifeline()
-        self._watchdog.add("container", f"{self.daemon.base_url}|{self._name}")
+        self._watchdog.add("container", f"{self.daemon.base_url}|{self.container}")
         try:
             self._create_and_start(init=True)
         except EnvironmentMissing as error:
@@ -82,7 +82,7 @@ class DockerExecutor:
             self._create_and_start(init=False)
 
     def run(self, command: Command, on_line: OnLine) -> Exit:
-        session = Session(self.daemon.client, self._name, self._cancel)
+        session = Session(self.daemon.client, self.container, self._cancel)
         environment = {"HOME": str(INSIDE.home), "TMPDIR": str(INSIDE.temporary), "LANG": "C.UTF-8", **command.env}
         try:
             ended = session.run(command.script, str(command.cwd), environment, command.timeout_s, on_line)
@@ -102,13 +102,13 @@ class DockerExecutor:
         with contextlib.suppress(OSError):
             os.close(self._lifeline)
         try:
-            self.daemon.client.remove_container(self._name, force=True, v=True)
+            self.daemon.client.remove_container(self.container, force=True, v=True)
         except docker.errors.NotFound:
             pass
         except Exception:  # the daemon is away: the watchdog goes on asking after greenlane has ended
             return
         self._lifeline = None
-        self._watchdog.remove("container", f"{self.daemon.base_url}|{self._name}")
+        self._watchdog.remove("container", f"{self.daemon.base_url}|{self.container}")
 
     def _create_and_start(self, *, init: bool) -> None:
         import docker
@@ -122,7 +122,7 @@ class DockerExecutor:
                 # Reads from a pipe that greenlane holds open: its end is the container's end, with or without a daemon.
                 command=["/bin/sh", "-c", f"cat {LIFELINE}"],
                 entrypoint=[],
-                name=self._name,
+                name=self.container,
                 user=f"{user}:{group}",
                 labels={LABEL: self._lane, OWNER: owner.me()},
                 working_dir="/",
@@ -130,10 +130,10 @@ class DockerExecutor:
                 volumes=[inside for inside, _, _ in self._mounts()],
                 host_config=self._host_config(init),
             )
-            client.start(self._name)
+            client.start(self.container)
         except docker.errors.APIError as error:
             with contextlib.suppress(docker.errors.APIError, requests.RequestException):
-                client.remove_container(self._name, force=True)
+                client.remove_container(self.container, force=True)
             raise EnvironmentMissing(self._refusal(str(error.explanation or error))) from error
         except (requests.RequestException, OSError) as error:
             raise EnvironmentMissing(f"the container daemon went away: {error}") from error
@@ -205,7 +205,7 @@ class DockerExecutor:
         lines: list[str] = []
         script = "cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null"
         with contextlib.suppress(Exception):
-            session = Session(self.daemon.client, self._name, self._cancel)
+            session = Session(self.daemon.client, self.container, self._cancel)
             session.run(script, "/", {}, 10.0, lambda stream, line: lines.append(line))
         kills = sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
         before, self._oom_kills = self._oom_kills, max(kills, self._oom_kills)
@@ -214,7 +214,7 @@ class DockerExecutor:
     def _why_gone(self) -> str | None:
         """Why the container no longer runs; None while it does."""
         try:
-            state = self.daemon.client.inspect_container(self._name)["State"]
+            state = self.daemon.client.inspect_container(self.container)["State"]
         except Exception as error:
             return self._why_lost(error)
         return None if state["Running"] else "the container was stopped from outside"
@@ -224,7 +224,7 @@ class DockerExecutor:
 
     def _kill(self) -> None:
         with contextlib.suppress(Exception):
-            self.daemon.client.kill(self._name, "SIGKILL")
+            self.daemon.client.kill(self.container, "SIGKILL")
 
 
 def _podman_limits() -> list[Any]:

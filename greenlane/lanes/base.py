@@ -25,7 +25,7 @@ def rerun(session: Session, lane: Lane, end: LaneEnd) -> None:
     if red is None or _is_known(session, lane, red):
         return
     session.progress.said(f"{lane.id} {red} is red: the same stage on the base {(session.base or '')[:12]}")
-    with _session_for(session, lane, red) as base, base.state.lane(base.name_of(lane)).locked(f"lane {lane.id}"):
+    with _session_for(session, lane, red) as base, base.locked(lane):
         pipeline.run(base, lane)
 
 
@@ -33,7 +33,7 @@ def program(session: Session, context: Context, stack: ExitStack) -> Program:
     """The base's build in the same kind of place, open until `stack` ends."""
     lane = context.lane
     base = stack.enter_context(_session_for(session, lane, Stage.BUILD))
-    stack.enter_context(base.state.lane(base.name_of(lane)).locked(f"lane {lane.id}"))
+    stack.enter_context(base.locked(lane))
     there = pipeline.open_context(base, lane, stack, card=context.card)
     course = pipeline.run_stages(base, there)
     red = next((result for result in course.results.values() if result.outcome.is_red), None)

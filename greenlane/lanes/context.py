@@ -62,6 +62,11 @@ class Context:
     def placeholders(self) -> Placeholders:
         return Placeholders(self.lane, self.executor.inside, self.executor.python, self.jobs)
 
+    def environment(self) -> dict[str, str]:
+        """What the matrix gives the lane's commands, and what it lets in."""
+        places = self.placeholders()
+        return {name: places.fill(value) for name, value in self.lane.env.items()} | passed_through(self.lane)
+
     def run(
         self,
         script: str,
@@ -73,12 +78,10 @@ class Context:
         on_line: Callable[[Stream, str], None] | None = None,
     ) -> Exit:
         """Runs one command of the matrix inside the lane, its output into the stage's log or to `on_line`."""
-        places = self.placeholders()
-        text = places.fill(script)
+        text = self.placeholders().fill(script)
         self.log.command(text)
 
         hear = on_line or (lambda stream, line: self.log.line(line))
         cwd = cwd or self.executor.inside.build
-        wanted = {name: places.fill(value) for name, value in self.lane.env.items()}
-        wanted |= {**passed_through(self.lane), **(env or {})}
+        wanted = {**self.environment(), **(env or {})}
         return self.executor.run(Command(text, cwd, wanted, timeout_s, setup), hear)

@@ -28,14 +28,14 @@ def has(lane: Lane, stage: Stage, executor: str) -> bool:
     return bool(lane.stages.get(stage))
 
 
-def stage_named(name: str | None) -> Stage | None:
-    """The stage that `--until` names."""
+def stage_named(name: str | None, option: str = "--until") -> Stage | None:
+    """The stage that an option names."""
     if name is None:
         return None
     try:
         return Stage(name)
     except ValueError:
-        raise MatrixError(f"--until {name}: no such stage; the stages are {', '.join(Stage)}") from None
+        raise MatrixError(f"{option} {name}: no such stage; the stages are {', '.join(Stage)}") from None
 
 
 def lanes_named(known: Sequence[Lane], wanted: Sequence[str]) -> list[Lane]:

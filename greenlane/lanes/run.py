@@ -69,7 +69,7 @@ def run_lane(session: Session, lane: Lane) -> LaneEnd:
     try:
         if not session.options.fresh and (known := reuse.find(session, lane)) is not None:
             return LaneEnd(lane.id, known.record, known.record_id)
-        with session.state.lane(session.name_of(lane)).locked(f"lane {lane.id}"):
+        with session.locked(lane):
             end = pipeline.run(session, lane, base.program if session.base is not None else None)
         if end.exit_code == 1 and session.base is not None:
             base.rerun(session, lane, end)

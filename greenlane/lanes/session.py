@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,6 +46,10 @@ class Session:
     def name_of(self, lane: Lane) -> str:
         """The lane's folder name."""
         return lane.id + self.suffix
+
+    def locked(self, lane: Lane) -> AbstractContextManager[None]:
+        """The lane's folder, for one greenlane at a time."""
+        return self.state.lane(self.name_of(lane)).locked(f"lane {lane.id}")
 
 
 @contextmanager

@@ -43,10 +43,14 @@ def of_merge(root: Path, state: Path, base: str | None) -> Iterator[SourceTree]:
         files = [name for name in conflicts if name]
         raise LaneRed(f"HEAD conflicts with {base[:12]} in {', '.join(files) or 'files that git does not name'}")
     merge_tree = first.strip()
-    parents = ("-p", base, "-p", here.head)
-    commit = git_text(top, *IDENTITY, "commit-tree", merge_tree, *parents, "-m", "merge probe")
+    commit = merge_commit(root, merge_tree, base, here.head)
     with of_commit(root, state, commit, "merge") as tree:
         yield replace(tree, head=here.head, base=base, merge_tree=merge_tree)
+
+
+def merge_commit(root: Path, merge_tree: str, base: str, head: str) -> str:
+    """A commit of the merge that no branch holds."""
+    return git_text(root, *IDENTITY, "commit-tree", merge_tree, "-p", base, "-p", head, "-m", "merge probe")
 
 
 def _repository(root: Path) -> tuple[Path, Path]:

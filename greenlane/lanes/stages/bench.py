@@ -9,10 +9,10 @@ from greenlane.record.model import Outcome
 
 
 def run(context: Context) -> Ended:
-    from greenlane.gates import bench
+    from greenlane.gates.bench import run as gate
 
     if not context.ended_green(Stage.EXACT):
         return Ended(Outcome.NOT_RUN, "the exact gate is not green in this lane")
     if context.emulated:
         return Ended(Outcome.NOT_RUN, "emulated: an emulator's speed says nothing about the card's")
-    return run_gate(context, Stage.BENCH, bench.run)
+    return run_gate(context, Stage.BENCH, gate)

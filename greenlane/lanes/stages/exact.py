@@ -8,6 +8,6 @@ from greenlane.matrix.model import Stage
 
 
 def run(context: Context) -> Ended:
-    from greenlane.gates import exact
+    from greenlane.gates.exact import run as gate
 
-    return run_gate(context, Stage.EXACT, exact.run)
+    return run_gate(context, Stage.EXACT, gate)

@@ -8,6 +8,6 @@ from greenlane.matrix.model import Stage
 
 
 def run(context: Context) -> Ended:
-    from greenlane.gates import reach
+    from greenlane.gates.reach import run as gate
 
-    return run_gate(context, Stage.REACH, reach.run)
+    return run_gate(context, Stage.REACH, gate)
