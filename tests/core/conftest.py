@@ -1,4 +1,4 @@
-"""What the core's tests share: weights of every format with random contents, and a NumPy transformer to compare with."""
+"""What the core's tests share: weights of every format with random contents, and a transformer in NumPy."""
 
 from __future__ import annotations
 
