@@ -75,7 +75,7 @@ def _lds(one: Instruction, operation: str, registers: Registers) -> str | None:
 
     returns = "_rtn" in operation
     name = operation.replace("_rtn", "")
-    base, _, kind = name.rpartition("_")
+    base = name.rpartition("_")[0]
     if base not in _OPERATIONS and base not in _COMPARE_SWAPS and not base.startswith("pk_add"):
         return None
     target = one.operands[0] if returns else None
@@ -138,8 +138,8 @@ def _exchange(one: Instruction, operation: str, registers: Registers) -> str | N
     if operation in ("bpermute_b32", "permute_b32"):
         target, where, data = one.operands
         function = "read_lanes" if operation.startswith("b") else "write_lanes"
-        call = f"{function}(wave, {registers.exec}, {registers.v32(where)}, {offset}u, {registers.v32(data)}, {one.address:#x})"
-        return registers.set_v32(target, call)
+        values = f"{registers.v32(where)}, {offset}u, {registers.v32(data)}"
+        return registers.set_v32(target, f"{function}(wave, {registers.exec}, {values}, {one.address:#x})")
     if operation == "swizzle_b32":
         target, data = one.operands
         table = ", ".join(str(lane) for lane in swizzle(one.words[0] & 0xFFFF, registers.lanes))

@@ -54,7 +54,7 @@ def _build_runtime(toolchain: Toolchain, folder: Path) -> None:
             _run(
                 toolchain.clang, "-shared", "-fuse-ld=lld", "-pthread", *objects, *link, "-ldl", "-o", str(work / name)
             )
-            os.replace(work / name, folder / name)
+            (work / name).replace(folder / name)
     newest = folder / "libamdhip64.so"
     newest.unlink(missing_ok=True)
     newest.symlink_to(SONAMES[0])
@@ -119,7 +119,7 @@ def precompiled(toolchain: Toolchain, cache: Path, lanes: int, *, sanitize: bool
                     "-o",
                     str(partial),
                 )
-                os.replace(partial, path)
+                partial.replace(path)
     return path
 
 
@@ -131,7 +131,7 @@ def kernel(toolchain: Toolchain, source: str, target: Path, header: Path, lanes:
     flags = kernel_flags(lanes, sanitize=sanitize)
     includes = ("-I", str(NATIVE / "kernel"), "-include-pch", str(header))
     _run(toolchain.clang, *flags, *includes, "-w", "-shared", str(text), "-lm", "-o", str(partial))
-    os.replace(partial, target)
+    partial.replace(target)
 
 
 def _run(*command: str) -> str:

@@ -1,4 +1,4 @@
-"""One kernel as a C++ file: what the hardware sets up before the first instruction, then the instructions, block by block."""
+"""One kernel as a C++ file: what the hardware sets up before the first instruction, then the instructions."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class KernelTranslator:
         run = 0
         for one in self.instructions:
             if one.address in labels:
-                lines += _counted(run) + [f"at_{one.address:x}:;"]
+                lines += [*_counted(run), f"at_{one.address:x}:;"]
                 run = 0
             run += 1
             branch = self._branch(one)
@@ -244,8 +244,8 @@ class KernelTranslator:
         if self.registers.generation == 12:
             self.registers.scalars |= {"ttmp7", "ttmp8", "ttmp9"}
             return [
-                "  ttmp9 = wave.group[0]; ttmp7 = (wave.group[1] & 0xffff) | wave.group[2] << 16; ttmp8 = wave.index << 25;"
-                " (void)ttmp7; (void)ttmp8; (void)ttmp9;"
+                "  ttmp9 = wave.group[0]; ttmp7 = (wave.group[1] & 0xffff) | wave.group[2] << 16;",
+                "  ttmp8 = wave.index << 25; (void)ttmp7; (void)ttmp8; (void)ttmp9;",
             ]
         lines, at = [], self.descriptor.user_sgprs
         for bit, axis in ((7, 0), (8, 1), (9, 2)):
@@ -292,7 +292,8 @@ class KernelTranslator:
         )
         return [
             f"static const Argument arguments[] = {{{rows}}};",
-            f'extern "C" const Kernel greenlane_kernel = {{kKernelAbi, {", ".join(map(str, numbers))}, arguments, {opcodes}}};',
+            f'extern "C" const Kernel greenlane_kernel = {{kKernelAbi, {", ".join(map(str, numbers))}, arguments,',
+            f"  {opcodes}}};",
         ]
 
 

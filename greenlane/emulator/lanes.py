@@ -60,7 +60,7 @@ def _dpp(one: Instruction, registers: Registers, plain: Callable[[Instruction], 
 
 
 def _source_index(one: Instruction) -> int:
-    """Where the first source stands: after the result, and after the carry-out or the compared mask where there is one."""
+    """Where the first source stands: after the result, and after the carry-out where there is one."""
     if re.match(r"v_(add|sub|subrev|addc|subb|subbrev)_co_", one.mnemonic):
         return 2
     if one.mnemonic.startswith("v_cmpx_"):

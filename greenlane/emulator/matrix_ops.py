@@ -30,6 +30,11 @@ def _operand(name: str, text: str, count: int, registers: Registers) -> str:
     return f"const U32 {name}[{count}] = {{{', '.join([registers.v32(text)] * count)}}};"
 
 
+def _operands(one: Instruction, sources: int, results: int, registers: Registers) -> str:
+    counts = (sources, sources, results)
+    return " ".join(_operand(*item, registers) for item in zip("abc", one.operands[1:], counts, strict=True))
+
+
 def _write(target: str, registers: Registers) -> str:
     """All lanes are written: exec does not count."""
     return " ".join(f"{name} = d[{index}];" for index, name in enumerate(registers.names(target)))
@@ -37,13 +42,13 @@ def _write(target: str, registers: Registers) -> str:
 
 def _wmma(one: Instruction, registers: Registers, found: re.Match[str]) -> str:
     result, depth, kind = found[1], found[2], found[3]
-    target, a, b, c = one.operands
+    target, a = one.operands[:2]
     negated = any(op_sel(one, "neg_lo", 3)) and not kind.startswith("iu")
     if negated or any(op_sel(one, "neg_hi", 3)) or "clamp" in one.modifiers or registers.lanes != 32:
         raise UnknownInstruction(one.text, "modifier or wave64")
     gfx12 = "true" if registers.generation == 12 else "false"
     sources, results = len(registers.names(a)), len(registers.names(target))
-    held = f"{_operand('a', a, sources, registers)} {_operand('b', b, sources, registers)} {_operand('c', c, results, registers)}"
+    held = _operands(one, sources, results, registers)
     if result in ("f16", "bf16"):
         upper = "true" if op_sel(one, "op_sel", 3)[2] else "false"
         copies = ", ".join(registers.names(target))
@@ -65,13 +70,13 @@ def _wmma_numbers(one: Instruction, kind: str) -> tuple[str, str]:
 
 def _mfma(one: Instruction, registers: Registers, found: re.Match[str]) -> str:
     result, size, depth, kind = found[1], int(found[2].split("x")[0]), int(found[3]), found[5]
-    target, a, b, c = one.operands
+    target, a = one.operands[:2]
     if set(one.modifiers) & {"cbsz", "abid", "blgp", "neg"}:
         raise UnknownInstruction(one.text, "broadcast of blocks")
     sources, results = len(registers.names(a)), len(registers.names(target))
     words = 2 if result == "f64" else 1
     blocks = results * 64 // words // (size * size)
     numbers = f"Number::{_NUMBERS[kind]}, Number::{_NUMBERS[kind]}, {_SUMS[result]}"
-    held = f"{_operand('a', a, sources, registers)} {_operand('b', b, sources, registers)} {_operand('c', c, results, registers)}"
+    held = _operands(one, sources, results, registers)
     call = f"U32 d[{results}]; mfma<{size}, {depth}, {blocks}, {numbers}>(a, b, c, d);"
     return f"{{ {held} {call} {_write(target, registers)} }}"

@@ -55,7 +55,7 @@ def translate(one: Instruction, registers: Registers) -> str | None:
 def source(text: str, kind: str, registers: Registers) -> str:
     """A typed scalar operand."""
     negated = text.startswith("-") and not text[1:2].isdigit()
-    absolute = text.startswith("|") or text.startswith("-|")
+    absolute = text.startswith(("|", "-|"))
     text = text.lstrip("-").strip("|") if negated or absolute else text
     if kind in ("u64", "i64"):
         value = f"({kind})({registers.s64(text, kind)})"

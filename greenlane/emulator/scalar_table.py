@@ -1,6 +1,7 @@
-"""What each scalar instruction computes: name, type of the result, types of the sources, a C++ expression, and what scc becomes.
+"""What each scalar instruction computes: name, types of result and sources, a C++ expression, and what scc becomes.
 
-`a` and `b` are the sources, `d` what the destination held before, `r` the result. scc: `-` stays, `nz` whether `r` is not zero.
+`a`, `b` and `c` are the sources, `d` is what the destination held before, `r` the result.
+scc: `-` stays, `nz` becomes whether `r` is not zero.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def sources_digest() -> str:
 
 
 def cache_key(toolchain: Toolchain) -> str:
-    """What compiled kernels depend on beside the code object: these sources, the compiler and this machine's processor."""
+    """What compiled kernels depend on beside the code object: these sources, the compiler, this machine's processor."""
     machine = _processor()
     return hashlib.sha256("\n".join((sources_digest(), toolchain.version, machine)).encode()).hexdigest()[:16]
 

@@ -1,7 +1,7 @@
 """`python -m greenlane.emulator.translate`: what the stand-in runtime starts when the cache lacks a kernel.
 
-In a folder of the cache it takes the code object out of `blob`, translates the kernel that was asked for, and with it, in a small
-code object, all others: most programs launch most of them.
+In a folder of the cache it takes the code object out of `blob`, translates the kernel that was asked for, and with it,
+in a small code object, all others: most programs launch most of them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _code_object(folder: Path, arch: str) -> CodeObject:
         partial = folder / f"code_object.{os.getpid()}"
         partial.write_bytes(bundle.code_object((folder / "blob").read_bytes(), arch))
         codeobject.parse(partial.read_bytes())
-        os.replace(partial, path)
+        partial.replace(path)
     return codeobject.parse(path.read_bytes())
 
 

@@ -1,4 +1,4 @@
-"""Vector instructions that the table describes, with their modifiers (neg, abs, clamp, omod, op_sel, DPP, SDWA), to C++."""
+"""Vector instructions that the table describes, with their modifiers (neg, abs, clamp, omod, op_sel, DPP), to C++."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _refuse_unknown(one: Instruction) -> None:
 
 
 def _packed(one: Instruction, registers: Registers) -> str:
-    """Both halves read before either is written; op_sel picks what the low half reads, op_sel_hi what the high half does."""
+    """Both halves read before either is written; op_sel picks what the low half reads, op_sel_hi the high half."""
     operation = OPERATIONS[PACKED[one.mnemonic]]
     wide = operation.result in ("f32", "u32")
     _refuse_unknown(one)

@@ -105,7 +105,8 @@ def _multiply_add_64(one: Instruction, registers: Registers) -> str:
     if carry != "null" and not signed:
         parts.append(registers.set_mask(carry, f"mask_of(total < addend) & {registers.exec}"))
     elif carry != "null":
-        flag = "((addend < 0ll) & (product < 0ll) & ((I64)total >= 0ll)) | ((addend >= 0ll) & (product >= 0ll) & ((I64)total < 0ll))"
+        negative = "(addend < 0ll) & (product < 0ll) & ((I64)total >= 0ll)"
+        flag = f"({negative}) | ((addend >= 0ll) & (product >= 0ll) & ((I64)total < 0ll))"
         parts.append(registers.set_mask(carry, f"mask_of({flag}) & {registers.exec}"))
     parts.append(registers.set_v64(target, "total"))
     return f"{{ {' '.join(parts)} }}"

@@ -1,7 +1,7 @@
 """What each vector instruction computes: name, type of the result, types of the sources, and a C++ expression.
 
-In the expression `a`, `b`, `c` are the sources, `d` is what the destination held before; the functions are those of native/kernel/.
-A second expression after `;` is the one for the `clamp` modifier where it saturates an integer.
+In the expression `a`, `b`, `c` are the sources, `d` is what the destination held before; the functions are those of
+native/kernel/. A second expression after `;` is the one for the `clamp` modifier where it saturates an integer.
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ v_cvt_pkrtz_f16_f32    u32  f32 f32          halves((U16)to_f16_toward_zero(a), 
 v_cvt_pk_bf16_f32      u32  f32 f32          halves(to_bf16(a), to_bf16(b))
 v_cvt_pk_i16_f32       u32  f32 f32          halves((U16)to_i16(a), (U16)to_i16(b))
 v_cvt_pk_u16_f32       u32  f32 f32          halves(to_u16(a), to_u16(b))
-v_cvt_pk_u16_u32       u32  u32 u32          halves(convert<U16>(imin(a, splat(65535))), convert<U16>(imin(b, splat(65535))))
+v_cvt_pk_u16_u32       u32  u32 u32          halves(saturate_u16(a), saturate_u16(b))
 v_cvt_pk_i16_i32       u32  i32 i32          halves(saturate16(a), saturate16(b))
 v_cvt_pk_norm_i16_f32  u32  f32 f32          halves(norm_i16(a), norm_i16(b))
 v_cvt_pk_norm_u16_f32  u32  f32 f32          halves(norm_u16(a), norm_u16(b))

@@ -109,7 +109,9 @@ void stop(Wave* wave, Finding finding, uint32_t pc) {
 }
 
 uint64_t clock_ticks() {  // 100 MHz, as on the hardware
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count() / 10;
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+             .count() /
+         10;
 }
 
 constexpr Host kHost{at_barrier, pause, allocation_around, report, stop, clock_ticks};
@@ -138,10 +140,12 @@ void arrange(Worker& worker, uint32_t count) {
 void set_up(Worker& worker, Running& running, uint64_t group, const uint8_t* packet) {
   const Launch& launch = running.launch;
   const Kernel& kernel = running.kernel;
-  const uint32_t threads = launch.block.x * launch.block.y * launch.block.z, count = (threads + kernel.lanes - 1) / kernel.lanes;
+  const uint32_t threads = launch.block.x * launch.block.y * launch.block.z,
+                 count = (threads + kernel.lanes - 1) / kernel.lanes;
   const size_t scratch_per_wave = size_t{kernel.scratch_bytes} * kernel.lanes;
   worker.waves.resize(std::max<size_t>(worker.waves.size(), count));
-  if (worker.scratch.size() < scratch_per_wave * count + kSlack) worker.scratch.resize(scratch_per_wave * count + kSlack);
+  if (worker.scratch.size() < scratch_per_wave * count + kSlack)
+    worker.scratch.resize(scratch_per_wave * count + kSlack);
   const uint32_t lds_bytes = kernel.lds_bytes + launch.dynamic_lds;
   if (settings().sanitize) {
     if (!worker.shadow) worker.shadow = std::make_unique<ShadowByte[]>(kLdsCapacity);
@@ -221,7 +225,8 @@ bool run_group(Worker& worker, Running& running, uint64_t group, const uint8_t* 
   set_up(worker, running, group, packet);
   const uint32_t count = (worker.waves[0].threads + running.kernel.lanes - 1) / running.kernel.lanes;
   arrange(worker, count);
-  const bool finished = running.kernel.has_barrier && count > 1 ? run_interleaved(worker, count) : run_in_turn(worker, count);
+  const bool finished =
+      running.kernel.has_barrier && count > 1 ? run_interleaved(worker, count) : run_in_turn(worker, count);
   uint64_t instructions = 0;
   for (uint32_t i = 0; i < count; i++) instructions += worker.waves[i].instructions;
   running.instructions += instructions;
@@ -290,9 +295,11 @@ void catch_crashes() {
   thread_local bool done = false;
   if (std::exchange(done, true)) return;
   constexpr size_t size = 64 << 10;
-  stack_t stack{.ss_sp = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), .ss_flags = 0, .ss_size = size};
+  stack_t stack{.ss_sp = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+                .ss_flags = 0,
+                .ss_size = size};
   sigaltstack(&stack, nullptr);
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = crashed;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigaction(SIGSEGV, &action, nullptr);
@@ -358,8 +365,10 @@ hipError_t run(Launch& launch) {
   const uint64_t groups = uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
   Running running{launch, kernel, groups, groups / (settings().threads * 8) + 1};
   static Pool* pool = settings().threads > 1 ? new Pool(settings().threads - 1) : nullptr;
-  if (pool && worth_sharing(function, groups)) pool->run(running);
-  else work(running);
+  if (pool && worth_sharing(function, groups))
+    pool->run(running);
+  else
+    work(running);
   const uint64_t threads = uint64_t{launch.block.x} * launch.block.y * launch.block.z;
   function.launches++;
   function.workgroups += groups;

@@ -46,7 +46,8 @@ class Stacks {
  private:
   static constexpr size_t kCount = 32;
   void reserve() {
-    void* all = mmap(nullptr, kCount * kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* all =
+        mmap(nullptr, kCount * kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (all == MAP_FAILED) throw std::runtime_error("no memory for the stacks of waves");
     base_ = (uint8_t*)all;
     for (size_t i = 0; i < kCount; i++) mprotect(base_ + i * kBytes, kGuard, PROT_NONE);
@@ -67,8 +68,12 @@ inline void prepare(Fiber& fiber, uint8_t* top, void (*entry)()) {
   for (int saved = 0; saved < 6; saved++) *--stack = nullptr;
   fiber.place = stack;
 }
-inline void enter(Resume& home, Fiber& fiber) { greenlane_switch(&home, fiber.place); }
-inline void leave(Fiber& fiber, Resume& home) { greenlane_switch(&fiber.place, home); }
+inline void enter(Resume& home, Fiber& fiber) {
+  greenlane_switch(&home, fiber.place);
+}
+inline void leave(Fiber& fiber, Resume& home) {
+  greenlane_switch(&fiber.place, home);
+}
 
 #else
 
@@ -81,8 +86,12 @@ inline void prepare(Fiber& fiber, uint8_t* top, void (*entry)()) {
   fiber.place.uc_link = nullptr;
   makecontext(&fiber.place, entry, 0);
 }
-inline void enter(Resume& home, Fiber& fiber) { swapcontext(&home, &fiber.place); }
-inline void leave(Fiber& fiber, Resume& home) { swapcontext(&fiber.place, &home); }
+inline void enter(Resume& home, Fiber& fiber) {
+  swapcontext(&home, &fiber.place);
+}
+inline void leave(Fiber& fiber, Resume& home) {
+  swapcontext(&fiber.place, &home);
+}
 
 #endif
 

@@ -36,7 +36,9 @@ struct hipGraphExec {
 
 namespace {
 
-Graph* graph_of(hipGraph_t graph) { return (Graph*)graph; }
+Graph* graph_of(hipGraph_t graph) {
+  return (Graph*)graph;
+}
 
 hipError_t add_node(hipGraphNode_t* out, hipGraph_t graph, hipGraphNodeType type, Operation run) {
   if (!graph) return note(hipErrorInvalidValue);
@@ -103,7 +105,9 @@ hipError_t hipThreadExchangeStreamCaptureMode(hipStreamCaptureMode* mode) {
   return hipSuccess;
 }
 
-hipError_t hipGraphCreate(hipGraph_t* graph, unsigned) { return *graph = (hipGraph_t) new Graph, hipSuccess; }
+hipError_t hipGraphCreate(hipGraph_t* graph, unsigned) {
+  return *graph = (hipGraph_t) new Graph, hipSuccess;
+}
 hipError_t hipGraphDestroy(hipGraph_t graph) {
   if (!graph) return note(hipErrorInvalidValue);
   delete graph_of(graph);
@@ -125,14 +129,17 @@ hipError_t hipGraphExecDestroy(hipGraphExec_t exec) {
   delete exec;
   return hipSuccess;
 }
-hipError_t hipGraphUpload(hipGraphExec_t, hipStream_t) { return hipSuccess; }
+hipError_t hipGraphUpload(hipGraphExec_t, hipStream_t) {
+  return hipSuccess;
+}
 hipError_t hipGraphLaunch(hipGraphExec_t exec, hipStream_t handle) {
   Lock lock(runtime_mutex());
   Stream* stream = stream_of(handle);
   if (!exec || !stream) return note(hipErrorInvalidValue);
   return note(submit(stream, [nodes = exec->nodes] { return run_nodes(nodes); }));
 }
-hipError_t hipGraphExecUpdate(hipGraphExec_t exec, hipGraph_t graph, hipGraphNode_t*, hipGraphExecUpdateResult* result) {
+hipError_t hipGraphExecUpdate(hipGraphExec_t exec, hipGraph_t graph, hipGraphNode_t*,
+                              hipGraphExecUpdateResult* result) {
   if (!exec || !graph) return note(hipErrorInvalidValue);
   Lock lock(runtime_mutex());
   const bool same = exec->nodes.size() == graph_of(graph)->nodes.size();
@@ -148,16 +155,20 @@ hipError_t hipGraphGetNodes(hipGraph_t graph, hipGraphNode_t* nodes, size_t* cou
   *count = held.size();
   return hipSuccess;
 }
-hipError_t hipGraphNodeGetType(hipGraphNode_t node, hipGraphNodeType* type) { return *type = ((Node*)node)->type, hipSuccess; }
+hipError_t hipGraphNodeGetType(hipGraphNode_t node, hipGraphNodeType* type) {
+  return *type = ((Node*)node)->type, hipSuccess;
+}
 
-hipError_t hipGraphAddKernelNode(hipGraphNode_t* node, hipGraph_t graph, const hipGraphNode_t*, size_t, const hipKernelNodeParams* params) {
+hipError_t hipGraphAddKernelNode(hipGraphNode_t* node, hipGraph_t graph, const hipGraphNode_t*, size_t,
+                                 const hipKernelNodeParams* params) {
   if (!params) return note(hipErrorInvalidValue);
   Lock lock(runtime_mutex());
   Operation operation = kernel_operation(*params);
   if (!operation) return note(hipErrorInvalidDeviceFunction);
   return add_node(node, graph, hipGraphNodeTypeKernel, std::move(operation));
 }
-hipError_t hipGraphExecKernelNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node, const hipKernelNodeParams* params) {
+hipError_t hipGraphExecKernelNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
+                                           const hipKernelNodeParams* params) {
   if (!exec || !node || !params) return note(hipErrorInvalidValue);
   Lock lock(runtime_mutex());
   Operation operation = kernel_operation(*params);
@@ -165,11 +176,12 @@ hipError_t hipGraphExecKernelNodeSetParams(hipGraphExec_t exec, hipGraphNode_t n
   ((Node*)node)->run = std::move(operation);
   return hipSuccess;
 }
-hipError_t hipGraphAddMemcpyNode1D(hipGraphNode_t* node, hipGraph_t graph, const hipGraphNode_t*, size_t, void* to, const void* from,
-                                   size_t size, hipMemcpyKind kind) {
+hipError_t hipGraphAddMemcpyNode1D(hipGraphNode_t* node, hipGraph_t graph, const hipGraphNode_t*, size_t, void* to,
+                                   const void* from, size_t size, hipMemcpyKind kind) {
   return add_node(node, graph, hipGraphNodeTypeMemcpy, [=] { return copy_later(to, from, size, kind, nullptr); });
 }
-hipError_t hipGraphAddMemsetNode(hipGraphNode_t* node, hipGraph_t graph, const hipGraphNode_t*, size_t, const hipMemsetParams* p) {
+hipError_t hipGraphAddMemsetNode(hipGraphNode_t* node, hipGraph_t graph, const hipGraphNode_t*, size_t,
+                                 const hipMemsetParams* p) {
   if (!p) return note(hipErrorInvalidValue);
   const hipMemsetParams params = *p;
   return add_node(node, graph, hipGraphNodeTypeMemset, [=] {
@@ -186,12 +198,14 @@ hipError_t hipGraphAddMemsetNode(hipGraphNode_t* node, hipGraph_t graph, const h
 hipError_t hipGraphAddEmptyNode(hipGraphNode_t* node, hipGraph_t graph, const hipGraphNode_t*, size_t) {
   return add_node(node, graph, hipGraphNodeTypeEmpty, {});
 }
-hipError_t hipGraphAddHostNode(hipGraphNode_t* node, hipGraph_t graph, const hipGraphNode_t*, size_t, const hipHostNodeParams* p) {
+hipError_t hipGraphAddHostNode(hipGraphNode_t* node, hipGraph_t graph, const hipGraphNode_t*, size_t,
+                               const hipHostNodeParams* p) {
   if (!p || !p->fn) return note(hipErrorInvalidValue);
   return add_node(node, graph, hipGraphNodeTypeHost, [call = *p] { return call.fn(call.userData), hipSuccess; });
 }
 // Nodes run in the order in which they were added, so an edge that points back can't be kept.
-hipError_t hipGraphAddDependencies(hipGraph_t graph, const hipGraphNode_t* from, const hipGraphNode_t* to, size_t count) {
+hipError_t hipGraphAddDependencies(hipGraph_t graph, const hipGraphNode_t* from, const hipGraphNode_t* to,
+                                   size_t count) {
   const auto& nodes = graph_of(graph)->nodes;
   const auto place = [&](hipGraphNode_t node) {
     return std::find_if(nodes.begin(), nodes.end(), [&](const auto& held) { return held.get() == (Node*)node; });

@@ -20,24 +20,39 @@ struct Configuration {
 };
 thread_local std::vector<Configuration> configurations;
 
-uint64_t volume(dim3 d) { return uint64_t{d.x} * d.y * d.z; }
+uint64_t volume(dim3 d) {
+  return uint64_t{d.x} * d.y * d.z;
+}
 
-hipError_t missing(const void* host) { return note(lacks_code(host) ? hipErrorNoBinaryForGpu : hipErrorInvalidDeviceFunction); }
+hipError_t missing(const void* host) {
+  return note(lacks_code(host) ? hipErrorNoBinaryForGpu : hipErrorInvalidDeviceFunction);
+}
 
 // The value of a hidden argument.
 uint64_t hidden(uint32_t kind, const Launch& launch) {
   switch (kind) {
-    case kBlockCountX: return launch.grid.x;
-    case kBlockCountY: return launch.grid.y;
-    case kBlockCountZ: return launch.grid.z;
-    case kGroupSizeX: return launch.block.x;
-    case kGroupSizeY: return launch.block.y;
-    case kGroupSizeZ: return launch.block.z;
-    case kGridDims: return launch.grid.z * launch.block.z > 1 ? 3 : launch.grid.y * launch.block.y > 1 ? 2 : 1;
-    case kDynamicLds: return launch.dynamic_lds;
-    case kPrivateBase: return kPrivateAperture >> 32;
-    case kSharedBase: return kSharedAperture >> 32;
-    default: return 0;
+    case kBlockCountX:
+      return launch.grid.x;
+    case kBlockCountY:
+      return launch.grid.y;
+    case kBlockCountZ:
+      return launch.grid.z;
+    case kGroupSizeX:
+      return launch.block.x;
+    case kGroupSizeY:
+      return launch.block.y;
+    case kGroupSizeZ:
+      return launch.block.z;
+    case kGridDims:
+      return launch.grid.z * launch.block.z > 1 ? 3 : launch.grid.y * launch.block.y > 1 ? 2 : 1;
+    case kDynamicLds:
+      return launch.dynamic_lds;
+    case kPrivateBase:
+      return kPrivateAperture >> 32;
+    case kSharedBase:
+      return kSharedAperture >> 32;
+    default:
+      return 0;
   }
 }
 
@@ -77,7 +92,8 @@ std::vector<uint8_t> pack_arguments(Function& function, void** arguments) {
   return packed;
 }
 
-hipError_t launch(Function* function, dim3 grid, dim3 block, std::vector<uint8_t> kernarg, size_t lds, Stream* stream, bool cooperative) {
+hipError_t launch(Function* function, dim3 grid, dim3 block, std::vector<uint8_t> kernarg, size_t lds, Stream* stream,
+                  bool cooperative) {
   if (!stream) return hipErrorInvalidHandle;
   if (hipError_t status = check_launch(*function, grid, block, lds); status != hipSuccess) return status;
   return submit(stream, [=, kernarg = std::move(kernarg)] {
@@ -91,31 +107,38 @@ hipError_t launch(Function* function, dim3 grid, dim3 block, std::vector<uint8_t
 
 using namespace greenlane;
 
-static hipError_t launch_stub(const void* host, dim3 grid, dim3 block, void** arguments, size_t lds, hipStream_t stream, bool cooperative) {
+static hipError_t launch_stub(const void* host, dim3 grid, dim3 block, void** arguments, size_t lds, hipStream_t stream,
+                              bool cooperative) {
   Lock lock(runtime_mutex());
   try {
     Function* function = function_of(host);
     if (!function) return missing(host);
-    return note(launch(function, grid, block, pack_arguments(*function, arguments), lds, stream_of(stream), cooperative));
+    return note(
+        launch(function, grid, block, pack_arguments(*function, arguments), lds, stream_of(stream), cooperative));
   } catch (const std::exception& error) {
     say(error.what());
     return note(hipErrorLaunchFailure);
   }
 }
 
-static hipError_t launch_module(hipFunction_t handle, dim3 grid, dim3 block, unsigned lds, hipStream_t stream, void** parameters, void** extra,
-                                bool cooperative) {
+static hipError_t launch_module(hipFunction_t handle, dim3 grid, dim3 block, unsigned lds, hipStream_t stream,
+                                void** parameters, void** extra, bool cooperative) {
   if (!handle) return note(hipErrorInvalidHandle);
   Lock lock(runtime_mutex());
   try {
     Function* function = (Function*)handle;
-    if (parameters || !extra) return note(launch(function, grid, block, pack_arguments(*function, parameters), lds, stream_of(stream), cooperative));
+    if (parameters || !extra)
+      return note(
+          launch(function, grid, block, pack_arguments(*function, parameters), lds, stream_of(stream), cooperative));
     const void* buffer = nullptr;
     size_t size = 0;
     for (void** at = extra; *at != HIP_LAUNCH_PARAM_END; at += 2) {
-      if (*at == HIP_LAUNCH_PARAM_BUFFER_POINTER) buffer = at[1];
-      else if (*at == HIP_LAUNCH_PARAM_BUFFER_SIZE) size = *(size_t*)at[1];
-      else return note(hipErrorInvalidValue);
+      if (*at == HIP_LAUNCH_PARAM_BUFFER_POINTER)
+        buffer = at[1];
+      else if (*at == HIP_LAUNCH_PARAM_BUFFER_SIZE)
+        size = *(size_t*)at[1];
+      else
+        return note(hipErrorInvalidValue);
     }
     std::vector<uint8_t> kernarg(std::max<size_t>(size, compiled(*function).kernarg_bytes) + kSlack);
     std::memcpy(kernarg.data(), buffer, size);
@@ -142,27 +165,32 @@ hipError_t __hipPopCallConfiguration(dim3* grid, dim3* block, size_t* lds, hipSt
   *stream = top.stream;
   return hipSuccess;
 }
-hipError_t hipConfigureCall(dim3 grid, dim3 block, size_t lds, hipStream_t stream) { return __hipPushCallConfiguration(grid, block, lds, stream); }
+hipError_t hipConfigureCall(dim3 grid, dim3 block, size_t lds, hipStream_t stream) {
+  return __hipPushCallConfiguration(grid, block, lds, stream);
+}
 
 hipError_t hipLaunchKernel(const void* host, dim3 grid, dim3 block, void** arguments, size_t lds, hipStream_t stream) {
   return launch_stub(host, grid, block, arguments, lds, stream, false);
 }
-hipError_t hipExtLaunchKernel(const void* host, dim3 grid, dim3 block, void** arguments, size_t lds, hipStream_t stream, hipEvent_t start,
-                              hipEvent_t stop, int) {
+hipError_t hipExtLaunchKernel(const void* host, dim3 grid, dim3 block, void** arguments, size_t lds, hipStream_t stream,
+                              hipEvent_t start, hipEvent_t stop, int) {
   if (start) (void)hipEventRecord(start, stream);
   const hipError_t status = launch_stub(host, grid, block, arguments, lds, stream, false);
   if (stop) (void)hipEventRecord(stop, stream);
   return status;
 }
-hipError_t hipLaunchCooperativeKernel(const void* host, dim3 grid, dim3 block, void** arguments, unsigned lds, hipStream_t stream) {
+hipError_t hipLaunchCooperativeKernel(const void* host, dim3 grid, dim3 block, void** arguments, unsigned lds,
+                                      hipStream_t stream) {
   return launch_stub(host, grid, block, arguments, lds, stream, true);
 }
-hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned lds,
-                                 hipStream_t stream, void** parameters, void** extra) {
+hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                                 unsigned by, unsigned bz, unsigned lds, hipStream_t stream, void** parameters,
+                                 void** extra) {
   return launch_module(function, dim3(gx, gy, gz), dim3(bx, by, bz), lds, stream, parameters, extra, false);
 }
-hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                                            unsigned lds, hipStream_t stream, void** parameters) {
+hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                                            unsigned by, unsigned bz, unsigned lds, hipStream_t stream,
+                                            void** parameters) {
   return launch_module(function, dim3(gx, gy, gz), dim3(bx, by, bz), lds, stream, parameters, nullptr, true);
 }
 
@@ -194,8 +222,12 @@ hipError_t hipFuncSetAttribute(const void*, hipFuncAttribute attribute, int valu
   const bool too_large = attribute == hipFuncAttributeMaxDynamicSharedMemorySize && value > (int)kLdsCapacity;
   return note(too_large ? hipErrorInvalidValue : hipSuccess);
 }
-hipError_t hipFuncSetCacheConfig(const void*, hipFuncCache_t) { return hipSuccess; }
-hipError_t hipFuncSetSharedMemConfig(const void*, hipSharedMemConfig) { return hipSuccess; }
+hipError_t hipFuncSetCacheConfig(const void*, hipFuncCache_t) {
+  return hipSuccess;
+}
+hipError_t hipFuncSetSharedMemConfig(const void*, hipSharedMemConfig) {
+  return hipSuccess;
+}
 
 // As many blocks as 32 waves and the LDS of a multiprocessor allow.
 static int blocks_per_multiprocessor(int block, size_t lds) {
@@ -210,10 +242,12 @@ hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*
   *blocks = blocks_per_multiprocessor(block, compiled(*function).lds_bytes + lds);
   return hipSuccess;
 }
-hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* host, int block, size_t lds, unsigned) {
+hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* host, int block, size_t lds,
+                                                                 unsigned) {
   return hipOccupancyMaxActiveBlocksPerMultiprocessor(blocks, host, block, lds);
 }
-hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, hipFunction_t function, int block, size_t lds) {
+hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, hipFunction_t function, int block,
+                                                              size_t lds) {
   return hipOccupancyMaxActiveBlocksPerMultiprocessor(blocks, (const void*)function, block, lds);
 }
 hipError_t hipOccupancyMaxPotentialBlockSize(int* grid, int* block, const void* host, size_t, int limit) {
@@ -225,7 +259,8 @@ hipError_t hipOccupancyMaxPotentialBlockSize(int* grid, int* block, const void* 
   *grid = architecture().multiprocessors * 2;
   return hipSuccess;
 }
-hipError_t hipModuleOccupancyMaxPotentialBlockSize(int* grid, int* block, hipFunction_t function, size_t lds, int limit) {
+hipError_t hipModuleOccupancyMaxPotentialBlockSize(int* grid, int* block, hipFunction_t function, size_t lds,
+                                                   int limit) {
   return hipOccupancyMaxPotentialBlockSize(grid, block, (const void*)function, lds, limit);
 }
 

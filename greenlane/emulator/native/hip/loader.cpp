@@ -1,4 +1,5 @@
-// Loads code objects: finds or makes their folder in the cache, maps their segments, compiles their kernels when first launched.
+// Loads code objects: finds or makes their folder in the cache, maps their segments, compiles their kernels when first
+// launched.
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -34,7 +35,8 @@ T read(const uint8_t* at) {
   return value;
 }
 
-// How long a blob in memory is: a bundle's table of contents, a compressed bundle's header or an ELF's section table says.
+// How long a blob in memory is: a bundle's table of contents, a compressed bundle's header or an ELF's section table
+// says.
 size_t blob_size(const uint8_t* blob) {
   if (std::memcmp(blob, kPlainBundle.data(), kPlainBundle.size()) == 0) {
     const uint64_t count = read<uint64_t>(blob + 24);
@@ -50,7 +52,8 @@ size_t blob_size(const uint8_t* blob) {
     const uint16_t version = read<uint16_t>(blob + 4);
     if (version == 2) return read<uint32_t>(blob + 8);
     if (version == 3) return read<uint64_t>(blob + 8);
-    throw std::runtime_error("compressed fat binary of version " + std::to_string(version) + ", which doesn't say how long it is");
+    throw std::runtime_error("compressed fat binary of version " + std::to_string(version) +
+                             ", which doesn't say how long it is");
   }
   if (std::memcmp(blob, ELFMAG, SELFMAG) == 0) {
     const auto header = read<Elf64_Ehdr>(blob);
@@ -93,7 +96,8 @@ std::vector<std::string> child_environment() {
   std::vector<std::string> kept;
   for (char** entry = environ; *entry; entry++) {
     const std::string_view text = *entry;
-    if (!text.starts_with("LD_PRELOAD=") && !text.starts_with("LD_LIBRARY_PATH=") && !text.starts_with("PYTHON")) kept.emplace_back(text);
+    if (!text.starts_with("LD_PRELOAD=") && !text.starts_with("LD_LIBRARY_PATH=") && !text.starts_with("PYTHON"))
+      kept.emplace_back(text);
   }
   kept.push_back("PYTHONPATH=" + settings().root);
   kept.push_back("PYTHONDONTWRITEBYTECODE=1");
@@ -122,7 +126,8 @@ int run_program(std::vector<std::string> command, std::string* output) {
   }
   std::vector<std::string> environment = child_environment();
   pid_t child;
-  const int failed = posix_spawnp(&child, command[0].c_str(), &actions, nullptr, pointers(command).data(), pointers(environment).data());
+  const int failed = posix_spawnp(&child, command[0].c_str(), &actions, nullptr, pointers(command).data(),
+                                  pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   if (output) {
     close(pipe_ends[1]);
@@ -141,7 +146,8 @@ namespace {
 
 // An empty kernel name only takes the code object out of the blob.
 void translate(const std::string& folder, const std::string& kernel) {
-  std::vector<std::string> command = {settings().python, "-m", "greenlane.emulator.translate", "--folder", folder, "--arch", settings().arch};
+  std::vector<std::string> command = {
+      settings().python, "-m", "greenlane.emulator.translate", "--folder", folder, "--arch", settings().arch};
   if (!kernel.empty()) command.insert(command.end(), {"--kernel", kernel});
   if (settings().sanitize) command.push_back("--sanitize");
   const int status = run_program(command, nullptr);
@@ -159,7 +165,8 @@ void map_segments(Image& image) {
   image.base = (uint8_t*)mmap(nullptr, image.size + kSlack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (image.base == MAP_FAILED) throw std::runtime_error("no memory for the code object");
   for (const Elf64_Phdr& segment : segments)
-    if (segment.p_type == PT_LOAD) std::memcpy(image.base + segment.p_vaddr, image.file.data() + segment.p_offset, segment.p_filesz);
+    if (segment.p_type == PT_LOAD)
+      std::memcpy(image.base + segment.p_vaddr, image.file.data() + segment.p_offset, segment.p_filesz);
   add_allocation(image.base, image.size, Home::kCode);
 }
 
@@ -167,7 +174,8 @@ void read_symbols(Image& image, const Elf64_Shdr& table, const Elf64_Shdr& strin
   for (uint64_t at = 0; at < table.sh_size; at += sizeof(Elf64_Sym)) {
     const auto symbol = read<Elf64_Sym>(image.file.data() + table.sh_offset + at);
     if (symbol.st_shndx == SHN_UNDEF) continue;
-    image.symbols[(const char*)image.file.data() + strings.sh_offset + symbol.st_name] = {symbol.st_value, symbol.st_size};
+    image.symbols[(const char*)image.file.data() + strings.sh_offset + symbol.st_name] = {symbol.st_value,
+                                                                                          symbol.st_size};
   }
 }
 
@@ -178,7 +186,8 @@ void relocate(Image& image, const Elf64_Shdr& table, const Elf64_Shdr& symbols) 
     uint64_t value = (uint64_t)image.base + entry.r_addend;
     const uint32_t type = ELF64_R_TYPE(entry.r_info);
     if (type == kAbs64)
-      value += read<Elf64_Sym>(image.file.data() + symbols.sh_offset + ELF64_R_SYM(entry.r_info) * sizeof(Elf64_Sym)).st_value;
+      value += read<Elf64_Sym>(image.file.data() + symbols.sh_offset + ELF64_R_SYM(entry.r_info) * sizeof(Elf64_Sym))
+                   .st_value;
     else if (type != kRelative64)
       throw std::runtime_error("relocation type " + std::to_string(type) + " in the code object");
     std::memcpy(image.base + entry.r_offset, &value, sizeof value);
@@ -192,7 +201,8 @@ void link(Image& image) {
     sections.push_back(read<Elf64_Shdr>(image.file.data() + header.e_shoff + i * sizeof(Elf64_Shdr)));
   for (const Elf64_Shdr& section : sections) {
     if (section.sh_type == SHT_DYNSYM) read_symbols(image, section, sections[section.sh_link]);
-    if (section.sh_type == SHT_RELA && section.sh_flags & SHF_ALLOC) relocate(image, section, sections[section.sh_link]);
+    if (section.sh_type == SHT_RELA && section.sh_flags & SHF_ALLOC)
+      relocate(image, section, sections[section.sh_link]);
   }
 }
 
@@ -225,7 +235,8 @@ const Kernel& compiled(Function& function) {
   if (function.kernel) return *function.kernel;
   char name[64];
   std::snprintf(name, sizeof name, "%016lx%s", name_hash(function.symbol), settings().sanitize ? "-sanitize" : "");
-  const fs::path base = fs::path(function.image->folder) / name, library = base.string() + ".so", problem = base.string() + ".error";
+  const fs::path base = fs::path(function.image->folder) / name, library = base.string() + ".so",
+                 problem = base.string() + ".error";
   if (!fs::exists(library) && !fs::exists(problem)) translate(function.image->folder, function.symbol);
   if (fs::exists(problem)) {
     const std::vector<uint8_t> text = file_bytes(problem);
@@ -234,7 +245,8 @@ const Kernel& compiled(Function& function) {
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) throw std::runtime_error(dlerror());
   function.kernel = (const Kernel*)dlsym(handle, "greenlane_kernel");
-  if (!function.kernel || function.kernel->abi != kKernelAbi) throw std::runtime_error(library.string() + " was made by another version");
+  if (!function.kernel || function.kernel->abi != kKernelAbi)
+    throw std::runtime_error(library.string() + " was made by another version");
   return *function.kernel;
 }
 

@@ -18,9 +18,9 @@ namespace {
 constexpr size_t kAlignment = 256;
 
 struct Table {
-  std::map<uint64_t, Allocation> live;                     // by begin
-  std::deque<Allocation> freed;                            // the last ones, for better messages
-  mutable std::shared_mutex mutex;                         // kernels look up while they run
+  std::map<uint64_t, Allocation> live;  // by begin
+  std::deque<Allocation> freed;         // the last ones, for better messages
+  mutable std::shared_mutex mutex;      // kernels look up while they run
 };
 
 Table& table() {
@@ -102,16 +102,21 @@ std::string describe_address(uint64_t address) {
   if (after != t.live.begin()) {
     const Allocation& before = std::prev(after)->second;
     const uint64_t past = address - before.begin;
-    if (past < before.size) return "at byte " + std::to_string(past) + " of an allocation of " + std::to_string(before.size) + " bytes";
+    if (past < before.size)
+      return "at byte " + std::to_string(past) + " of an allocation of " + std::to_string(before.size) + " bytes";
     if (past - before.size < 1 << 20)
-      return std::to_string(past - before.size) + " bytes past the end of an allocation of " + std::to_string(before.size) + " bytes";
+      return std::to_string(past - before.size) + " bytes past the end of an allocation of " +
+             std::to_string(before.size) + " bytes";
   }
   if (after != t.live.end() && after->second.begin - address < 1 << 20)
-    return std::to_string(after->second.begin - address) + " bytes before an allocation of " + std::to_string(after->second.size) + " bytes";
+    return std::to_string(after->second.begin - address) + " bytes before an allocation of " +
+           std::to_string(after->second.size) + " bytes";
   return address < 4096 ? "a null pointer" : "in no allocation";
 }
 
-bool copies_to_pageable_host(const void* pointer) { return find_allocation(pointer) == nullptr; }
+bool copies_to_pageable_host(const void* pointer) {
+  return find_allocation(pointer) == nullptr;
+}
 
 }  // namespace greenlane
 
@@ -119,19 +124,45 @@ using namespace greenlane;
 
 extern "C" {
 
-hipError_t hipMalloc(void** pointer, size_t size) { return allocate(pointer, size, Home::kDevice); }
-hipError_t hipExtMallocWithFlags(void** pointer, size_t size, unsigned flags) { return allocate(pointer, size, Home::kDevice, flags); }
-hipError_t hipMallocManaged(void** pointer, size_t size, unsigned flags) { return allocate(pointer, size, Home::kManaged, flags); }
-hipError_t hipHostMalloc(void** pointer, size_t size, unsigned flags) { return allocate(pointer, size, Home::kHost, flags); }
-hipError_t hipHostAlloc(void** pointer, size_t size, unsigned flags) { return allocate(pointer, size, Home::kHost, flags); }
-hipError_t hipMallocHost(void** pointer, size_t size) { return allocate(pointer, size, Home::kHost); }
-hipError_t hipMemAllocHost(void** pointer, size_t size) { return allocate(pointer, size, Home::kHost); }
-hipError_t hipMallocAsync(void** pointer, size_t size, hipStream_t) { return allocate(pointer, size, Home::kDevice); }
-hipError_t hipMallocFromPoolAsync(void** pointer, size_t size, hipMemPool_t, hipStream_t) { return allocate(pointer, size, Home::kDevice); }
-hipError_t hipFree(void* pointer) { return release(pointer, false); }
-hipError_t hipFreeAsync(void* pointer, hipStream_t) { return release(pointer, false); }
-hipError_t hipHostFree(void* pointer) { return release(pointer, true); }
-hipError_t hipFreeHost(void* pointer) { return release(pointer, true); }
+hipError_t hipMalloc(void** pointer, size_t size) {
+  return allocate(pointer, size, Home::kDevice);
+}
+hipError_t hipExtMallocWithFlags(void** pointer, size_t size, unsigned flags) {
+  return allocate(pointer, size, Home::kDevice, flags);
+}
+hipError_t hipMallocManaged(void** pointer, size_t size, unsigned flags) {
+  return allocate(pointer, size, Home::kManaged, flags);
+}
+hipError_t hipHostMalloc(void** pointer, size_t size, unsigned flags) {
+  return allocate(pointer, size, Home::kHost, flags);
+}
+hipError_t hipHostAlloc(void** pointer, size_t size, unsigned flags) {
+  return allocate(pointer, size, Home::kHost, flags);
+}
+hipError_t hipMallocHost(void** pointer, size_t size) {
+  return allocate(pointer, size, Home::kHost);
+}
+hipError_t hipMemAllocHost(void** pointer, size_t size) {
+  return allocate(pointer, size, Home::kHost);
+}
+hipError_t hipMallocAsync(void** pointer, size_t size, hipStream_t) {
+  return allocate(pointer, size, Home::kDevice);
+}
+hipError_t hipMallocFromPoolAsync(void** pointer, size_t size, hipMemPool_t, hipStream_t) {
+  return allocate(pointer, size, Home::kDevice);
+}
+hipError_t hipFree(void* pointer) {
+  return release(pointer, false);
+}
+hipError_t hipFreeAsync(void* pointer, hipStream_t) {
+  return release(pointer, false);
+}
+hipError_t hipHostFree(void* pointer) {
+  return release(pointer, true);
+}
+hipError_t hipFreeHost(void* pointer) {
+  return release(pointer, true);
+}
 
 hipError_t hipMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
   *pitch = (width + kAlignment - 1) / kAlignment * kAlignment;
@@ -170,10 +201,10 @@ hipError_t hipPointerGetAttributes(hipPointerAttribute_t* attributes, const void
   std::memset(attributes, 0, sizeof *attributes);
   const Allocation* found = find_allocation(pointer);
   attributes->device = found ? 0 : -2;
-  attributes->type = !found                                                       ? hipMemoryTypeUnregistered
-                     : found->home == Home::kManaged                              ? hipMemoryTypeManaged
+  attributes->type = !found                                                           ? hipMemoryTypeUnregistered
+                     : found->home == Home::kManaged                                  ? hipMemoryTypeManaged
                      : found->home == Home::kHost || found->home == Home::kRegistered ? hipMemoryTypeHost
-                                                                                  : hipMemoryTypeDevice;
+                                                                                      : hipMemoryTypeDevice;
   if (!found) return hipSuccess;
   attributes->devicePointer = (void*)pointer;
   attributes->hostPointer = attributes->type == hipMemoryTypeDevice ? nullptr : (void*)pointer;
@@ -188,14 +219,30 @@ hipError_t hipMemGetAddressRange(hipDeviceptr_t* base, size_t* size, hipDevicept
   if (size) *size = found->size;
   return hipSuccess;
 }
-hipError_t hipMemPtrGetInfo(void* pointer, size_t* size) { return hipMemGetAddressRange(nullptr, size, pointer); }
+hipError_t hipMemPtrGetInfo(void* pointer, size_t* size) {
+  return hipMemGetAddressRange(nullptr, size, pointer);
+}
 
-hipError_t hipMemAdvise(const void*, size_t, hipMemoryAdvise, int) { return hipSuccess; }
-hipError_t hipMemPrefetchAsync(const void*, size_t, int, hipStream_t) { return hipSuccess; }
-hipError_t hipDeviceGetDefaultMemPool(hipMemPool_t* pool, int) { return *pool = (hipMemPool_t)&table(), hipSuccess; }
-hipError_t hipDeviceGetMemPool(hipMemPool_t* pool, int) { return *pool = (hipMemPool_t)&table(), hipSuccess; }
-hipError_t hipDeviceSetMemPool(int, hipMemPool_t) { return hipSuccess; }
-hipError_t hipMemPoolSetAttribute(hipMemPool_t, hipMemPoolAttr, void*) { return hipSuccess; }
-hipError_t hipMemPoolTrimTo(hipMemPool_t, size_t) { return hipSuccess; }
+hipError_t hipMemAdvise(const void*, size_t, hipMemoryAdvise, int) {
+  return hipSuccess;
+}
+hipError_t hipMemPrefetchAsync(const void*, size_t, int, hipStream_t) {
+  return hipSuccess;
+}
+hipError_t hipDeviceGetDefaultMemPool(hipMemPool_t* pool, int) {
+  return *pool = (hipMemPool_t)&table(), hipSuccess;
+}
+hipError_t hipDeviceGetMemPool(hipMemPool_t* pool, int) {
+  return *pool = (hipMemPool_t)&table(), hipSuccess;
+}
+hipError_t hipDeviceSetMemPool(int, hipMemPool_t) {
+  return hipSuccess;
+}
+hipError_t hipMemPoolSetAttribute(hipMemPool_t, hipMemPoolAttr, void*) {
+  return hipSuccess;
+}
+hipError_t hipMemPoolTrimTo(hipMemPool_t, size_t) {
+  return hipSuccess;
+}
 
 }  // extern "C"

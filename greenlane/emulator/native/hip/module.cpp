@@ -124,7 +124,8 @@ void** __hipRegisterFatBinary(const void* data) {
 }
 void __hipUnregisterFatBinary(void**) {}
 
-void __hipRegisterFunction(void** binary, const void* host, char*, const char* device, unsigned, void*, void*, void*, void*, int*) {
+void __hipRegisterFunction(void** binary, const void* host, char*, const char* device, unsigned, void*, void*, void*,
+                           void*, int*) {
   Lock lock(runtime_mutex());
   registry().kernels[host] = {(FatBinary*)binary, device};
 }
@@ -157,7 +158,8 @@ hipError_t hipMemcpyToSymbol(const void* symbol, const void* from, size_t size, 
   const hipError_t status = copy_symbol(symbol, size, offset, &place);
   return status != hipSuccess ? note(status) : copy_now(place, from, size, hipMemcpyDefault);
 }
-hipError_t hipMemcpyToSymbolAsync(const void* symbol, const void* from, size_t size, size_t offset, hipMemcpyKind, hipStream_t stream) {
+hipError_t hipMemcpyToSymbolAsync(const void* symbol, const void* from, size_t size, size_t offset, hipMemcpyKind,
+                                  hipStream_t stream) {
   void* place = nullptr;
   const hipError_t status = copy_symbol(symbol, size, offset, &place);
   return status != hipSuccess ? note(status) : copy_later(place, from, size, hipMemcpyDefault, stream);
@@ -167,14 +169,19 @@ hipError_t hipMemcpyFromSymbol(void* to, const void* symbol, size_t size, size_t
   const hipError_t status = copy_symbol(symbol, size, offset, &place);
   return status != hipSuccess ? note(status) : copy_now(to, place, size, hipMemcpyDefault);
 }
-hipError_t hipMemcpyFromSymbolAsync(void* to, const void* symbol, size_t size, size_t offset, hipMemcpyKind, hipStream_t stream) {
+hipError_t hipMemcpyFromSymbolAsync(void* to, const void* symbol, size_t size, size_t offset, hipMemcpyKind,
+                                    hipStream_t stream) {
   void* place = nullptr;
   const hipError_t status = copy_symbol(symbol, size, offset, &place);
   return status != hipSuccess ? note(status) : copy_later(to, place, size, hipMemcpyDefault, stream);
 }
 
-hipError_t hipModuleLoadData(hipModule_t* module, const void* data) { return load_module(module, data, 0); }
-hipError_t hipModuleLoadDataEx(hipModule_t* module, const void* data, unsigned, hipJitOption*, void**) { return load_module(module, data, 0); }
+hipError_t hipModuleLoadData(hipModule_t* module, const void* data) {
+  return load_module(module, data, 0);
+}
+hipError_t hipModuleLoadDataEx(hipModule_t* module, const void* data, unsigned, hipJitOption*, void**) {
+  return load_module(module, data, 0);
+}
 hipError_t hipModuleLoad(hipModule_t* module, const char* path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return note(hipErrorFileNotFound);
@@ -209,7 +216,9 @@ hipError_t hipGetFuncBySymbol(hipFunction_t* function, const void* symbol) {
   *function = (hipFunction_t)function_of(symbol);
   return note(*function ? hipSuccess : hipErrorInvalidDeviceFunction);
 }
-const char* hipKernelNameRef(const hipFunction_t function) { return function ? ((Function*)function)->symbol.c_str() : nullptr; }
+const char* hipKernelNameRef(const hipFunction_t function) {
+  return function ? ((Function*)function)->symbol.c_str() : nullptr;
+}
 const char* hipKernelNameRefByPtr(const void* host, hipStream_t) {
   Lock lock(runtime_mutex());
   Function* function = function_of(host);

@@ -30,6 +30,7 @@ struct Noted {
 struct Notes {
   std::mutex mutex;
   std::map<std::tuple<const Function*, uint32_t, Finding>, Noted> all;
+  std::set<std::tuple<const Function*, std::string, Finding>> said;  // one line for each line of source
 };
 Notes& notes() {
   static Notes& notes = *new Notes;
@@ -38,16 +39,26 @@ Notes& notes() {
 
 const char* kind_of(Finding finding) {
   switch (finding) {
-    case Finding::kGlobalBounds: return "out-of-bounds";
-    case Finding::kLdsBounds: return "lds-out-of-bounds";
-    case Finding::kScratchBounds: return "stack-out-of-bounds";
-    case Finding::kLdsUninitialised: return "uninitialised-lds";
-    case Finding::kLdsRace: return "race";
-    case Finding::kMisaligned: return "misaligned";
-    case Finding::kLaneOutOfRange: return "lane-out-of-range";
-    case Finding::kStepLimit: return "step-limit";
-    case Finding::kTrap: return "trap";
-    case Finding::kNullCode: return "bad-jump";
+    case Finding::kGlobalBounds:
+      return "out-of-bounds";
+    case Finding::kLdsBounds:
+      return "lds-out-of-bounds";
+    case Finding::kScratchBounds:
+      return "stack-out-of-bounds";
+    case Finding::kLdsUninitialised:
+      return "uninitialised-lds";
+    case Finding::kLdsRace:
+      return "race";
+    case Finding::kMisaligned:
+      return "misaligned";
+    case Finding::kLaneOutOfRange:
+      return "lane-out-of-range";
+    case Finding::kStepLimit:
+      return "step-limit";
+    case Finding::kTrap:
+      return "trap";
+    case Finding::kNullCode:
+      return "bad-jump";
   }
   return "unknown";
 }
@@ -67,19 +78,30 @@ std::string what(const Wave& wave, const Detail& d, int lanes) {
   const std::string access = std::string(verb(d.access)) + " of " + std::to_string(d.bytes) + " bytes";
   const std::string at = "LDS byte " + std::to_string(d.address);
   switch (d.finding) {
-    case Finding::kGlobalBounds: return "out-of-bounds " + access + ", " + describe_address(d.address);
-    case Finding::kLdsBounds: return "out-of-bounds " + access + " at " + at + " of " + std::to_string(wave.lds_bytes);
-    case Finding::kScratchBounds: return "out-of-bounds " + access + " at byte " + std::to_string(d.address) + " of a stack of " + std::to_string(wave.scratch_bytes);
-    case Finding::kLdsUninitialised: return std::string(verb(d.access)) + " of uninitialised shared memory at " + at;
+    case Finding::kGlobalBounds:
+      return "out-of-bounds " + access + ", " + describe_address(d.address);
+    case Finding::kLdsBounds:
+      return "out-of-bounds " + access + " at " + at + " of " + std::to_string(wave.lds_bytes);
+    case Finding::kScratchBounds:
+      return "out-of-bounds " + access + " at byte " + std::to_string(d.address) + " of a stack of " +
+             std::to_string(wave.scratch_bytes);
+    case Finding::kLdsUninitialised:
+      return std::string(verb(d.access)) + " of uninitialised shared memory at " + at;
     case Finding::kLdsRace:
-      return "race: " + std::string(verb(d.access)) + " at " + at + " by wave " + std::to_string(wave.index) + " and an access by wave " +
-             std::to_string(d.other) + " with no barrier between them";
-    case Finding::kMisaligned: return std::string("misaligned ") + verb(d.access) + ": the address is no multiple of " + std::to_string(d.bytes);
+      return "race: " + std::string(verb(d.access)) + " at " + at + " by wave " + std::to_string(wave.index) +
+             " and an access by wave " + std::to_string(d.other) + " with no barrier between them";
+    case Finding::kMisaligned:
+      return std::string("misaligned ") + verb(d.access) + ": the address is no multiple of " + std::to_string(d.bytes);
     case Finding::kLaneOutOfRange:
-      return "cross-lane read of lane " + std::to_string(d.address) + " in a wave of " + std::to_string(lanes) + " (is a warp size assumed?)";
-    case Finding::kStepLimit: return "the step limit of " + std::to_string(settings().step_limit) + " instructions was reached: the kernel may never end";
-    case Finding::kTrap: return "the kernel trapped (a failed assertion or __builtin_trap)";
-    case Finding::kNullCode: return "jump to an address that holds no function";
+      return "cross-lane read of lane " + std::to_string(d.address) + " in a wave of " + std::to_string(lanes) +
+             " (is a warp size assumed?)";
+    case Finding::kStepLimit:
+      return "the step limit of " + std::to_string(settings().step_limit) +
+             " instructions was reached: the kernel may never end";
+    case Finding::kTrap:
+      return "the kernel trapped (a failed assertion or __builtin_trap)";
+    case Finding::kNullCode:
+      return "jump to an address that holds no function";
   }
   return "unknown";
 }
@@ -103,9 +125,12 @@ std::string quoted(const std::string& text) {
   std::ostringstream out;
   out << '"';
   for (unsigned char c : text) {
-    if (c == '"' || c == '\\') out << '\\' << c;
-    else if (c < 0x20) out << "\\u00" << "0123456789abcdef"[c >> 4] << "0123456789abcdef"[c & 15];
-    else out << c;
+    if (c == '"' || c == '\\')
+      out << '\\' << c;
+    else if (c < 0x20)
+      out << "\\u00" << "0123456789abcdef"[c >> 4] << "0123456789abcdef"[c & 15];
+    else
+      out << c;
   }
   out << '"';
   return out.str();
@@ -146,16 +171,18 @@ std::string counts_json() {
     if (!f->launches) continue;
     const std::string name = demangled(f->symbol);
     launches[bare(name)] += f->launches;
-    kernels << separator << "\n    {\"name\": " << quoted(name) << ", \"symbol\": " << quoted(f->symbol) << ", \"launches\": " << f->launches
-            << ", \"workgroups\": " << f->workgroups << ", \"waves\": " << f->waves << ", \"instructions\": " << f->instructions << "}";
+    kernels << separator << "\n    {\"name\": " << quoted(name) << ", \"symbol\": " << quoted(f->symbol)
+            << ", \"launches\": " << f->launches << ", \"workgroups\": " << f->workgroups << ", \"waves\": " << f->waves
+            << ", \"instructions\": " << f->instructions << "}";
     separator = ",";
     std::istringstream lines(f->kernel->opcodes);
     std::string opcode;
     for (uint64_t count; lines >> opcode >> count;) opcodes[opcode] += count;
   }
   std::ostringstream out;
-  out << "{\"schema\": 1, \"arch\": " << quoted(settings().arch) << ", \"translator\": " << quoted(settings().translator)
-      << ", \"sanitized\": " << (settings().sanitize ? "true" : "false") << ",\n  \"launches\": {";
+  out << "{\"schema\": 1, \"arch\": " << quoted(settings().arch)
+      << ", \"translator\": " << quoted(settings().translator)
+      << ", \"sanitized\": " << (settings().sanitize ? "true" : "false") << ",\n  \"kernel_launches\": {";
   separator = "";
   for (const auto& [name, count] : launches) out << std::exchange(separator, ", ") << quoted(name) << ": " << count;
   out << "},\n  \"kernels\": [" << kernels.str() << "],\n  \"opcodes\": {";
@@ -171,8 +198,9 @@ std::string findings_json() {
   const char* separator = "";
   for (const auto& [key, n] : notes().all) {
     out << separator << "\n  {\"kind\": " << quoted(n.kind) << ", \"severity\": \"" << (n.error ? "error" : "warning")
-        << "\", \"kernel\": " << quoted(n.kernel) << ", \"symbol\": " << quoted(n.symbol) << ", \"source\": " << quoted(n.source)
-        << ", \"pc\": " << n.pc << ", \"times\": " << n.times << ", \"message\": " << quoted(n.message) << "}";
+        << "\", \"kernel\": " << quoted(n.kernel) << ", \"symbol\": " << quoted(n.symbol)
+        << ", \"source\": " << quoted(n.source) << ", \"pc\": " << n.pc << ", \"times\": " << n.times
+        << ", \"message\": " << quoted(n.message) << "}";
     separator = ",";
   }
   out << "]}\n";
@@ -198,8 +226,9 @@ std::string source_line(const Image& image, uint32_t pc) {
   char address[32];
   std::snprintf(address, sizeof address, "0x%x", pc);
   std::string output;
-  if (settings().symbolizer.empty() ||
-      run_program({settings().symbolizer, "--obj=" + image.folder + "/code_object", "--inlines", "--functions=none", address}, &output) != 0)
+  if (settings().symbolizer.empty() || run_program({settings().symbolizer, "--obj=" + image.folder + "/code_object",
+                                                    "--inlines", "--functions=none", address},
+                                                   &output) != 0)
     return {};
   std::istringstream lines(output);
   std::string first;
@@ -212,7 +241,8 @@ std::string source_line(const Image& image, uint32_t pc) {
   return first;
 }
 
-void report(Wave* wave, Finding finding, Access access, uint32_t pc, int lane, uint64_t address, uint32_t bytes, uint32_t other) {
+void report(Wave* wave, Finding finding, Access access, uint32_t pc, int lane, uint64_t address, uint32_t bytes,
+            uint32_t other) {
   const Launch& launch = *current_place.launch;
   const Function& function = *launch.function;
   std::lock_guard lock(notes().mutex);
@@ -231,12 +261,15 @@ void report(Wave* wave, Finding finding, Access access, uint32_t pc, int lane, u
   n.message = what(*wave, detail, lanes) + "; " + thread_of(*wave, lane, lanes);
   char offset[32];
   std::snprintf(offset, sizeof offset, "offset 0x%x", pc);
-  const std::string where = n.source.empty() ? std::string(offset) + " (no line table: compile with -gline-tables-only)" : n.source;
+  const std::string where =
+      n.source.empty() ? std::string(offset) + " (no line table: compile with -gline-tables-only)" : n.source;
+  if (!n.source.empty() && !notes().said.insert({&function, n.source, finding}).second) return;
   say(std::string(n.error ? "" : "note: ") + "kernel " + n.kernel + " at " + where + ": " + n.message);
 }
 
 void write_outcome() {
-  const bool launched = std::any_of(all_functions().begin(), all_functions().end(), [](const Function* f) { return f->launches > 0; });
+  const bool launched =
+      std::any_of(all_functions().begin(), all_functions().end(), [](const Function* f) { return f->launches > 0; });
   if (launched && !settings().counts.empty()) write_file(settings().counts, counts_json());
   if (!settings().findings.empty() && !notes().all.empty()) write_file(settings().findings, findings_json());
 }

@@ -4,9 +4,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <fstream>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -105,7 +105,7 @@ hipError_t add_captured(Graph* graph, Operation operation);
 
 // Code
 
-struct Image {  // a loaded code object
+struct Image {         // a loaded code object
   std::string folder;  // of the cache
   std::vector<uint8_t> file;
   uint8_t* base = nullptr;
@@ -124,7 +124,7 @@ struct Function {
 };
 
 std::shared_ptr<Image> load_image(const void* blob, size_t known_size);  // throws std::runtime_error
-const Kernel& compiled(Function& function);                             // translates when the cache has none
+const Kernel& compiled(Function& function);                              // translates when the cache has none
 std::vector<Function*>& all_functions();
 Function* function_for(const std::shared_ptr<Image>& image, const std::string& symbol);
 
@@ -140,7 +140,8 @@ struct Launch {
 hipError_t check_launch(Function& function, dim3 grid, dim3 block, size_t dynamic_lds);
 std::vector<uint8_t> pack_arguments(Function& function, void** arguments);
 hipError_t run(Launch& launch);
-hipError_t launch(Function* function, dim3 grid, dim3 block, std::vector<uint8_t> kernarg, size_t lds, Stream* stream, bool cooperative);
+hipError_t launch(Function* function, dim3 grid, dim3 block, std::vector<uint8_t> kernarg, size_t lds, Stream* stream,
+                  bool cooperative);
 
 // Findings and counts
 
@@ -149,7 +150,8 @@ struct Place {
   const Wave* wave = nullptr;
 };
 extern thread_local Place current_place;
-void report(Wave* wave, Finding finding, Access access, uint32_t pc, int lane, uint64_t address, uint32_t bytes, uint32_t other);
+void report(Wave* wave, Finding finding, Access access, uint32_t pc, int lane, uint64_t address, uint32_t bytes,
+            uint32_t other);
 std::string source_line(const Image& image, uint32_t pc);
 std::string demangled(const std::string& symbol);
 void write_outcome();

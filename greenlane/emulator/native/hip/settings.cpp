@@ -40,7 +40,8 @@ Settings read_settings() {
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   const std::string threads = variable("THREADS");
   s.threads = threads.empty() ? cores : std::max(1, std::atoi(threads.c_str()));
-  if (s.cache.empty()) die("GREENLANE_EMULATOR_CACHE is not set: start the program with `greenlane emulate -- PROGRAM`", 3);
+  if (s.cache.empty())
+    die("GREENLANE_EMULATOR_CACHE is not set: start the program with `greenlane emulate -- PROGRAM`", 3);
   return s;
 }
 
@@ -66,7 +67,9 @@ const Settings& settings() {
 const Architecture& architecture() {
   for (const Architecture& known : kArchitectures)
     if (known.name == settings().arch) return known;
-  die("architecture " + settings().arch + " can't be emulated (known: gfx1100-1102, gfx1150-1151, gfx1200-1201, gfx90a, gfx942)", 2);
+  die("architecture " + settings().arch +
+          " can't be emulated (known: gfx1100-1102, gfx1150-1151, gfx1200-1201, gfx90a, gfx942)",
+      2);
 }
 
 std::recursive_mutex& runtime_mutex() {
@@ -81,7 +84,9 @@ hipError_t note(hipError_t status) {
   return status;
 }
 
-void say(const std::string& line) { std::fprintf(stderr, "greenlane emulate: %s\n", line.c_str()); }
+void say(const std::string& line) {
+  std::fprintf(stderr, "greenlane emulate: %s\n", line.c_str());
+}
 
 void die(const std::string& line, int code) {
   say(line);
@@ -99,13 +104,20 @@ extern "C" {
 int greenlane_missing(const char* name) {
   static std::set<std::string>& said = *new std::set<std::string>;
   Lock lock(runtime_mutex());
-  if (said.insert(name).second) say(std::string(name) + " is not part of the emulated runtime; it returns hipErrorNotSupported");
+  if (said.insert(name).second)
+    say(std::string(name) + " is not part of the emulated runtime; it returns hipErrorNotSupported");
   return note(hipErrorNotSupported);
 }
 
-hipError_t hipGetLastError() { return std::exchange(last_error, hipSuccess); }
-hipError_t hipPeekAtLastError() { return last_error; }
-hipError_t hipExtGetLastError() { return std::exchange(last_error, hipSuccess); }
+hipError_t hipGetLastError() {
+  return std::exchange(last_error, hipSuccess);
+}
+hipError_t hipPeekAtLastError() {
+  return last_error;
+}
+hipError_t hipExtGetLastError() {
+  return std::exchange(last_error, hipSuccess);
+}
 
 struct ErrorText {
   hipError_t code;
@@ -133,15 +145,20 @@ static constexpr ErrorText kErrorTexts[] = {
     {hipErrorNotReady, "hipErrorNotReady", "device not ready"},
     {hipErrorIllegalAddress, "hipErrorIllegalAddress", "an illegal memory access was encountered"},
     {hipErrorLaunchOutOfResources, "hipErrorLaunchOutOfResources", "too many resources requested for launch"},
-    {hipErrorHostMemoryAlreadyRegistered, "hipErrorHostMemoryAlreadyRegistered", "part or all of the requested memory range is already mapped"},
-    {hipErrorHostMemoryNotRegistered, "hipErrorHostMemoryNotRegistered", "pointer does not correspond to a registered memory region"},
+    {hipErrorHostMemoryAlreadyRegistered, "hipErrorHostMemoryAlreadyRegistered",
+     "part or all of the requested memory range is already mapped"},
+    {hipErrorHostMemoryNotRegistered, "hipErrorHostMemoryNotRegistered",
+     "pointer does not correspond to a registered memory region"},
     {hipErrorLaunchFailure, "hipErrorLaunchFailure", "unspecified launch failure"},
     {hipErrorCooperativeLaunchTooLarge, "hipErrorCooperativeLaunchTooLarge", "too many blocks in cooperative launch"},
     {hipErrorNotSupported, "hipErrorNotSupported", "operation not supported"},
-    {hipErrorStreamCaptureUnsupported, "hipErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing"},
-    {hipErrorStreamCaptureInvalidated, "hipErrorStreamCaptureInvalidated", "operation failed due to a previous error during capture"},
+    {hipErrorStreamCaptureUnsupported, "hipErrorStreamCaptureUnsupported",
+     "operation not permitted when stream is capturing"},
+    {hipErrorStreamCaptureInvalidated, "hipErrorStreamCaptureInvalidated",
+     "operation failed due to a previous error during capture"},
     {hipErrorStreamCaptureUnmatched, "hipErrorStreamCaptureUnmatched", "capture was not initiated in this stream"},
-    {hipErrorPeerAccessUnsupported, "hipErrorPeerAccessUnsupported", "peer access is not supported between these two devices"},
+    {hipErrorPeerAccessUnsupported, "hipErrorPeerAccessUnsupported",
+     "peer access is not supported between these two devices"},
     {hipErrorUnknown, "hipErrorUnknown", "unknown error"},
 };
 
@@ -152,9 +169,17 @@ static const ErrorText& error_text(hipError_t code) {
   return unknown;
 }
 
-const char* hipGetErrorName(hipError_t code) { return error_text(code).name; }
-const char* hipGetErrorString(hipError_t code) { return error_text(code).text; }
-hipError_t hipDrvGetErrorName(hipError_t code, const char** text) { return *text = error_text(code).name, hipSuccess; }
-hipError_t hipDrvGetErrorString(hipError_t code, const char** text) { return *text = error_text(code).text, hipSuccess; }
+const char* hipGetErrorName(hipError_t code) {
+  return error_text(code).name;
+}
+const char* hipGetErrorString(hipError_t code) {
+  return error_text(code).text;
+}
+hipError_t hipDrvGetErrorName(hipError_t code, const char** text) {
+  return *text = error_text(code).name, hipSuccess;
+}
+hipError_t hipDrvGetErrorString(hipError_t code, const char** text) {
+  return *text = error_text(code).text, hipSuccess;
+}
 
 }  // extern "C"

@@ -26,7 +26,9 @@ Streams& streams() {
   return streams;
 }
 
-bool exists(const Stream* stream) { return streams().made.contains(const_cast<Stream*>(stream)); }
+bool exists(const Stream* stream) {
+  return streams().made.contains(const_cast<Stream*>(stream));
+}
 
 std::set<hipEvent_t>& events() {
   static auto& events = *new std::set<hipEvent_t>;
@@ -119,7 +121,8 @@ static hipError_t record(hipEvent_t event, Stream* stream) {
   event->capture = nullptr;
   const uint64_t ticket = event->ticket;
   return submit(stream, [event, ticket, stream] {
-    if (!events().contains(event) || event->stream != stream || event->ticket != ticket) return hipSuccess;  // destroyed or recorded anew
+    if (!events().contains(event) || event->stream != stream || event->ticket != ticket)
+      return hipSuccess;  // destroyed or recorded anew
     event->time = std::chrono::steady_clock::now();
     event->done = true;
     return hipSuccess;
@@ -132,10 +135,18 @@ using namespace greenlane;
 
 extern "C" {
 
-hipError_t hipStreamCreate(hipStream_t* stream) { return make_stream(stream, hipStreamDefault, 0); }
-hipError_t hipStreamCreateWithFlags(hipStream_t* stream, unsigned flags) { return make_stream(stream, flags, 0); }
-hipError_t hipStreamCreateWithPriority(hipStream_t* stream, unsigned flags, int priority) { return make_stream(stream, flags, priority); }
-hipError_t hipExtStreamCreateWithCUMask(hipStream_t* stream, uint32_t, const uint32_t*) { return make_stream(stream, hipStreamDefault, 0); }
+hipError_t hipStreamCreate(hipStream_t* stream) {
+  return make_stream(stream, hipStreamDefault, 0);
+}
+hipError_t hipStreamCreateWithFlags(hipStream_t* stream, unsigned flags) {
+  return make_stream(stream, flags, 0);
+}
+hipError_t hipStreamCreateWithPriority(hipStream_t* stream, unsigned flags, int priority) {
+  return make_stream(stream, flags, priority);
+}
+hipError_t hipExtStreamCreateWithCUMask(hipStream_t* stream, uint32_t, const uint32_t*) {
+  return make_stream(stream, hipStreamDefault, 0);
+}
 
 hipError_t hipStreamDestroy(hipStream_t handle) {
   Lock lock(runtime_mutex());
@@ -177,7 +188,9 @@ hipError_t hipStreamWaitEvent(hipStream_t handle, hipEvent_t event, unsigned) {
   Stream* source = event->stream;
   const uint64_t ticket = event->ticket;
   if (!event->recorded || event->done || !source) return hipSuccess;
-  return note(submit(stream, [source, ticket] { return exists(source) || source == &streams().null ? drain(source, ticket) : hipSuccess; }));
+  return note(submit(stream, [source, ticket] {
+    return exists(source) || source == &streams().null ? drain(source, ticket) : hipSuccess;
+  }));
 }
 
 hipError_t hipStreamGetFlags(hipStream_t handle, unsigned* flags) {
@@ -190,7 +203,9 @@ hipError_t hipStreamGetPriority(hipStream_t handle, int* priority) {
   if (!stream) return note(hipErrorInvalidHandle);
   return *priority = stream->priority, hipSuccess;
 }
-hipError_t hipStreamGetDevice(hipStream_t, hipDevice_t* device) { return *device = 0, hipSuccess; }
+hipError_t hipStreamGetDevice(hipStream_t, hipDevice_t* device) {
+  return *device = 0, hipSuccess;
+}
 
 hipError_t hipLaunchHostFunc(hipStream_t handle, hipHostFn_t function, void* data) {
   Lock lock(runtime_mutex());
@@ -219,7 +234,9 @@ hipError_t hipEventCreateWithFlags(hipEvent_t* event, unsigned flags) {
   events().insert(*event);
   return hipSuccess;
 }
-hipError_t hipEventCreate(hipEvent_t* event) { return hipEventCreateWithFlags(event, hipEventDefault); }
+hipError_t hipEventCreate(hipEvent_t* event) {
+  return hipEventCreateWithFlags(event, hipEventDefault);
+}
 hipError_t hipEventDestroy(hipEvent_t event) {
   Lock lock(runtime_mutex());
   if (!events().erase(event)) return note(hipErrorInvalidHandle);
@@ -232,13 +249,17 @@ hipError_t hipEventRecord(hipEvent_t event, hipStream_t handle) {
   if (!stream || !events().contains(event)) return note(hipErrorInvalidHandle);
   return note(record(event, stream));
 }
-hipError_t hipEventRecordWithFlags(hipEvent_t event, hipStream_t handle, unsigned) { return hipEventRecord(event, handle); }
+hipError_t hipEventRecordWithFlags(hipEvent_t event, hipStream_t handle, unsigned) {
+  return hipEventRecord(event, handle);
+}
 hipError_t hipEventSynchronize(hipEvent_t event) {
   Lock lock(runtime_mutex());
   if (!events().contains(event)) return note(hipErrorInvalidHandle);
   return note(wait_for(event));
 }
-hipError_t hipEventQuery(hipEvent_t event) { return hipEventSynchronize(event); }
+hipError_t hipEventQuery(hipEvent_t event) {
+  return hipEventSynchronize(event);
+}
 hipError_t hipEventElapsedTime(float* milliseconds, hipEvent_t start, hipEvent_t stop) {
   Lock lock(runtime_mutex());
   if (!milliseconds || !events().contains(start) || !events().contains(stop)) return note(hipErrorInvalidHandle);

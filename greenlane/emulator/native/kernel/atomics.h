@@ -9,51 +9,75 @@ namespace greenlane {
 
 struct Add {
   template <class T>
-  static T apply(T old, T value) { return old + value; }
+  static T apply(T old, T value) {
+    return old + value;
+  }
 };
 struct Sub {
   template <class T>
-  static T apply(T old, T value) { return old - value; }
+  static T apply(T old, T value) {
+    return old - value;
+  }
 };
 struct ReverseSub {
   template <class T>
-  static T apply(T old, T value) { return value - old; }
+  static T apply(T old, T value) {
+    return value - old;
+  }
 };
 struct Smaller {
   template <class T>
-  static T apply(T old, T value) { return value < old ? value : old; }
+  static T apply(T old, T value) {
+    return value < old ? value : old;
+  }
 };
 struct Larger {
   template <class T>
-  static T apply(T old, T value) { return value > old ? value : old; }
+  static T apply(T old, T value) {
+    return value > old ? value : old;
+  }
 };
 struct And {
   template <class T>
-  static T apply(T old, T value) { return old & value; }
+  static T apply(T old, T value) {
+    return old & value;
+  }
 };
 struct Or {
   template <class T>
-  static T apply(T old, T value) { return old | value; }
+  static T apply(T old, T value) {
+    return old | value;
+  }
 };
 struct Xor {
   template <class T>
-  static T apply(T old, T value) { return old ^ value; }
+  static T apply(T old, T value) {
+    return old ^ value;
+  }
 };
 struct Swap {
   template <class T>
-  static T apply(T, T value) { return value; }
+  static T apply(T, T value) {
+    return value;
+  }
 };
 struct Increment {
   template <class T>
-  static T apply(T old, T limit) { return old >= limit ? 0 : old + 1; }
+  static T apply(T old, T limit) {
+    return old >= limit ? 0 : old + 1;
+  }
 };
 struct Decrement {
   template <class T>
-  static T apply(T old, T limit) { return old == 0 || old > limit ? limit : old - 1; }
+  static T apply(T old, T limit) {
+    return old == 0 || old > limit ? limit : old - 1;
+  }
 };
 struct SubClamped {
   template <class T>
-  static T apply(T old, T value) { return old < value ? 0 : old - value; }
+  static T apply(T old, T value) {
+    return old < value ? 0 : old - value;
+  }
 };
 // Two halves at a time.
 struct AddHalves {
@@ -76,7 +100,12 @@ struct AddBf16 {
 
 template <class Operation, class T>
 inline T update(T* place, T value) {
-  using Raw = decltype([] { if constexpr (sizeof(T) == 4) return u32{}; else return u64{}; }());
+  using Raw = decltype([] {
+    if constexpr (sizeof(T) == 4)
+      return u32{};
+    else
+      return u64{};
+  }());
   Raw* raw = (Raw*)place;
   Raw seen = __atomic_load_n(raw, __ATOMIC_RELAXED);
   for (;;) {
@@ -89,13 +118,15 @@ inline T update(T* place, T value) {
 template <class Space, class Operation, class T, class Address>
 inline U32 atomic32(Wave& wave, Mask exec, Address address, U32 data, U32 old, u32 pc) {
   const U64 pointers = Space::resolve(wave, exec, address, 4, Access::kAtomic, pc);
-  for_lanes(exec, [&](int i) { old[i] = bits_as<u32>(update<Operation, T>((T*)pointers[i], bits_as<T>((u32)data[i]))); });
+  for_lanes(exec,
+            [&](int i) { old[i] = bits_as<u32>(update<Operation, T>((T*)pointers[i], bits_as<T>((u32)data[i]))); });
   return old;
 }
 template <class Space, class Operation, class T, class Address>
 inline U64 atomic64(Wave& wave, Mask exec, Address address, U64 data, U64 old, u32 pc) {
   const U64 pointers = Space::resolve(wave, exec, address, 8, Access::kAtomic, pc);
-  for_lanes(exec, [&](int i) { old[i] = bits_as<u64>(update<Operation, T>((T*)pointers[i], bits_as<T>((u64)data[i]))); });
+  for_lanes(exec,
+            [&](int i) { old[i] = bits_as<u64>(update<Operation, T>((T*)pointers[i], bits_as<T>((u64)data[i]))); });
   return old;
 }
 

@@ -1,5 +1,5 @@
-// The sanitizer's checks. With GREENLANE_SANITIZE off they compile to nothing; with it on, a lane whose access is bad is
-// reported and left out of the access.
+// The sanitizer's checks. With GREENLANE_SANITIZE off they compile to nothing; with it on, a lane whose access is bad
+// is reported and left out of the access.
 
 #pragma once
 
@@ -27,7 +27,8 @@ inline bool inside(const Range& range, u64 address, u32 bytes) {
   return address >= range.begin && address + bytes <= range.end;
 }
 
-__attribute__((noinline)) inline Mask check_each_global(Wave& wave, Mask exec, const u64* address, u32 bytes, Access access, u32 pc) {
+__attribute__((noinline)) inline Mask check_each_global(Wave& wave, Mask exec, const u64* address, u32 bytes,
+                                                        Access access, u32 pc) {
   Mask good = 0;
   for_lanes(exec, [&](int i) {
     if (!inside(wave.recent, address[i], bytes)) {
@@ -76,7 +77,8 @@ inline u32 lds_conflict(const Wave& wave, const ShadowByte& byte, Access access)
   const u8 me = (u8)wave.index;
   if (byte.write_epoch == wave.epoch && byte.writer != me && !(atomic && byte.atomic)) return byte.writer;
   if (access == Access::kLoad) return kNobody;
-  if (byte.read_epoch == wave.epoch && (byte.reader != me || byte.several_read) && !(atomic && byte.read_atomic)) return byte.reader;
+  if (byte.read_epoch == wave.epoch && (byte.reader != me || byte.several_read) && !(atomic && byte.read_atomic))
+    return byte.reader;
   return kNobody;
 }
 
@@ -114,7 +116,8 @@ inline void check_lds_bytes(Wave& wave, int lane, u32 offset, u32 bytes, Access 
 }
 
 template <int Dwords>
-__attribute__((noinline)) Mask check_lds(Wave& wave, Mask exec, U32 offset, u32 bytes, Access access, u32 pc, const U32* data = nullptr) {
+__attribute__((noinline)) Mask check_lds(Wave& wave, Mask exec, U32 offset, u32 bytes, Access access, u32 pc,
+                                         const U32* data = nullptr) {
   Mask good = 0;
   for_lanes(exec, [&](int i) {
     const u32 at = offset[i], align = bytes < 4 ? bytes : 4;
@@ -122,7 +125,8 @@ __attribute__((noinline)) Mask check_lds(Wave& wave, Mask exec, U32 offset, u32 
       wave.host->report(&wave, Finding::kLdsBounds, access, pc, i, at, bytes, kNobody);
       return;
     }
-    if (at & (align - 1)) wave.host->report(&wave, Finding::kMisaligned, access, pc, i, kSharedAperture + at, align, kNobody);
+    if (at & (align - 1))
+      wave.host->report(&wave, Finding::kMisaligned, access, pc, i, kSharedAperture + at, align, kNobody);
     bool same = data != nullptr && access == Access::kStore;
     for (int k = 0; same && k < Dwords; k++) {
       const u32 value = data[k][i];

@@ -15,7 +15,8 @@ inline U32 gather_lanes(U32 data, U32 source) {
       __m512i low, high;
     };
     const Halves d = bits_as<Halves>(data), s = bits_as<Halves>(source);
-    const Halves moved = {_mm512_permutex2var_epi32(d.low, s.low, d.high), _mm512_permutex2var_epi32(d.low, s.high, d.high)};
+    const Halves moved = {_mm512_permutex2var_epi32(d.low, s.low, d.high),
+                          _mm512_permutex2var_epi32(d.low, s.high, d.high)};
     return bits_as<U32>(moved);
   }
 #endif
@@ -53,7 +54,9 @@ inline u32 read_lane(U32 data, u32 lane) {
   __builtin_memcpy(all, &data, sizeof all);
   return all[lane & (kLanes - 1)];
 }
-inline u32 read_first_lane(U32 data, Mask exec) { return read_lane(data, first_lane(exec)); }
+inline u32 read_first_lane(U32 data, Mask exec) {
+  return read_lane(data, first_lane(exec));
+}
 inline U32 write_lane(U32 old, u32 value, u32 lane) {
   return select(Mask{1} << (lane & (kLanes - 1)), splat(value), old);
 }
@@ -67,7 +70,8 @@ inline U32 dpp(U32 data, U32 source, Mask valid, Mask exec, bool fetch_inactive,
 }
 
 // Each lane of a row of 16 picks a lane of the same row (or of the other row of a pair) by a nibble of {high, low}.
-inline U32 permlane16(U32 old, U32 data, u32 low, u32 high, bool other_row, bool fetch_inactive, bool zero_invalid, Mask exec) {
+inline U32 permlane16(U32 old, U32 data, u32 low, u32 high, bool other_row, bool fetch_inactive, bool zero_invalid,
+                      Mask exec) {
   U32 source;
   for (int i = 0; i < kLanes; i++) {
     const u32 nibble = (i % 16 < 8 ? low : high) >> (4 * (i % 8)) & 15;
@@ -76,12 +80,15 @@ inline U32 permlane16(U32 old, U32 data, u32 low, u32 high, bool other_row, bool
   const Mask valid = fetch_inactive ? kAllLanes : gather_mask(exec, source);
   return select(valid, gather_lanes(data, source), zero_invalid ? splat(0) : old);
 }
-inline U32 permlane16_var(U32 old, U32 data, U32 nibbles, bool other_row, bool fetch_inactive, bool zero_invalid, Mask exec) {
+inline U32 permlane16_var(U32 old, U32 data, U32 nibbles, bool other_row, bool fetch_inactive, bool zero_invalid,
+                          Mask exec) {
   const U32 lane = lane_numbers();
   const U32 source = ((lane & ~15u) ^ (other_row ? 16u : 0u)) + (nibbles & 15u);
   const Mask valid = fetch_inactive ? kAllLanes : gather_mask(exec, source);
   return select(valid, gather_lanes(data, source), zero_invalid ? splat(0) : old);
 }
-inline U32 permlane64(U32 data) { return gather_lanes(data, (lane_numbers() + 32u) & (u32)(kLanes - 1)); }
+inline U32 permlane64(U32 data) {
+  return gather_lanes(data, (lane_numbers() + 32u) & (u32)(kLanes - 1));
+}
 
 }  // namespace greenlane

@@ -30,8 +30,12 @@ template <class T>
 inline bool is_denormal(T x) {
   return x != 0 && biased_exponent(x) == 0;
 }
-inline float scaled(float x, int e) { return ::ldexpf(x, e); }
-inline double scaled(double x, int e) { return ::ldexp(x, e); }
+inline float scaled(float x, int e) {
+  return ::ldexpf(x, e);
+}
+inline double scaled(double x, int e) {
+  return ::ldexp(x, e);
+}
 
 // Scales `value`, which is the denominator or the numerator; true in `flag` when the fma must scale back.
 template <class T>
@@ -100,17 +104,24 @@ inline T div_fixup_lane(T quotient, T denominator, T numerator) {
   if (::isnan(quotient)) return sign * (T)INFINITY;
   return ::copysign(quotient, sign);
 }
-inline F32 div_fixup(F32 q, F32 d, F32 n) { return lanewise<F32>([](float a, float b, float c) { return div_fixup_lane(a, b, c); }, q, d, n); }
-inline F64 div_fixup(F64 q, F64 d, F64 n) { return lanewise<F64>([](double a, double b, double c) { return div_fixup_lane(a, b, c); }, q, d, n); }
-inline F16 div_fixup(F16 q, F16 d, F16 n) { return convert<F16>(div_fixup(convert<F32>(q), convert<F32>(d), convert<F32>(n))); }
+inline F32 div_fixup(F32 q, F32 d, F32 n) {
+  return lanewise<F32>([](float a, float b, float c) { return div_fixup_lane(a, b, c); }, q, d, n);
+}
+inline F64 div_fixup(F64 q, F64 d, F64 n) {
+  return lanewise<F64>([](double a, double b, double c) { return div_fixup_lane(a, b, c); }, q, d, n);
+}
+inline F16 div_fixup(F16 q, F16 d, F16 n) {
+  return convert<F16>(div_fixup(convert<F32>(q), convert<F32>(d), convert<F32>(n)));
+}
 
 // Chunks of 2/pi for the exact reduction of large arguments: 53 bits from bit 53*chunk plus the argument's exponent.
 inline F64 trig_preop(F64 x, U32 chunk) {
-  static const u32 digits[38] = {
-      0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab, 0xdebbc561, 0xb7246e3a, 0x424dd2e0,
-      0x06492eea, 0x09d1921c, 0xfe1deb1c, 0xb129a73e, 0xe88235f5, 0x2ebb4484, 0xe99c7026, 0xb45f7e41, 0x3991d639, 0x835339f4,
-      0x9c845f8b, 0xbdf9283b, 0x1ff897ff, 0xde05980f, 0xef2f118b, 0x5a0a6d1f, 0x6d367ecf, 0x27cb09b7, 0x4f463f66, 0x9e5fea2d,
-      0x7527bac7, 0xebe5f17b, 0x3d0739f7, 0x8a5292ea, 0x6bfb5fb1, 0x1f8d5d08, 0x56033046, 0xfc7b6bab};
+  static const u32 digits[38] = {0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab,
+                                 0xdebbc561, 0xb7246e3a, 0x424dd2e0, 0x06492eea, 0x09d1921c, 0xfe1deb1c, 0xb129a73e,
+                                 0xe88235f5, 0x2ebb4484, 0xe99c7026, 0xb45f7e41, 0x3991d639, 0x835339f4, 0x9c845f8b,
+                                 0xbdf9283b, 0x1ff897ff, 0xde05980f, 0xef2f118b, 0x5a0a6d1f, 0x6d367ecf, 0x27cb09b7,
+                                 0x4f463f66, 0x9e5fea2d, 0x7527bac7, 0xebe5f17b, 0x3d0739f7, 0x8a5292ea, 0x6bfb5fb1,
+                                 0x1f8d5d08, 0x56033046, 0xfc7b6bab};
   F64 result;
   for (int i = 0; i < kLanes; i++) {
     const int exponent = biased_exponent<double>(x[i]);

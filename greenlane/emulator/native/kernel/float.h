@@ -8,17 +8,35 @@
 
 namespace greenlane {
 
-inline F32 neg(F32 x) { return (F32)((U32)x ^ 0x80000000u); }
-inline F64 neg(F64 x) { return (F64)((U64)x ^ 0x8000000000000000ull); }
-inline F16 neg(F16 x) { return (F16)((U16)x ^ (u16)0x8000); }
-inline F32 magnitude(F32 x) { return (F32)((U32)x & 0x7fffffffu); }
-inline F64 magnitude(F64 x) { return (F64)((U64)x & 0x7fffffffffffffffull); }
-inline F16 magnitude(F16 x) { return (F16)((U16)x & (u16)0x7fff); }
+inline F32 neg(F32 x) {
+  return (F32)((U32)x ^ 0x80000000u);
+}
+inline F64 neg(F64 x) {
+  return (F64)((U64)x ^ 0x8000000000000000ull);
+}
+inline F16 neg(F16 x) {
+  return (F16)((U16)x ^ (u16)0x8000);
+}
+inline F32 magnitude(F32 x) {
+  return (F32)((U32)x & 0x7fffffffu);
+}
+inline F64 magnitude(F64 x) {
+  return (F64)((U64)x & 0x7fffffffffffffffull);
+}
+inline F16 magnitude(F16 x) {
+  return (F16)((U16)x & (u16)0x7fff);
+}
 
-inline F32 fma(F32 a, F32 b, F32 c) { return __builtin_elementwise_fma(a, b, c); }
-inline F64 fma(F64 a, F64 b, F64 c) { return __builtin_elementwise_fma(a, b, c); }
+inline F32 fma(F32 a, F32 b, F32 c) {
+  return __builtin_elementwise_fma(a, b, c);
+}
+inline F64 fma(F64 a, F64 b, F64 c) {
+  return __builtin_elementwise_fma(a, b, c);
+}
 #ifdef __AVX512FP16__
-inline F16 fma(F16 a, F16 b, F16 c) { return __builtin_elementwise_fma(a, b, c); }
+inline F16 fma(F16 a, F16 b, F16 c) {
+  return __builtin_elementwise_fma(a, b, c);
+}
 #else
 // The product of two halves is exact in double, and the sum is rounded to odd enough for a second rounding to half.
 inline F16 fma(F16 a, F16 b, F16 c) {
@@ -41,12 +59,24 @@ inline F smaller(F a, F b) {
   chosen = a != a ? b : chosen;
   return b != b ? a : chosen;
 }
-inline F32 max(F32 a, F32 b) { return larger<F32, U32>(a, b); }
-inline F64 max(F64 a, F64 b) { return larger<F64, U64>(a, b); }
-inline F16 max(F16 a, F16 b) { return larger<F16, U16>(a, b); }
-inline F32 min(F32 a, F32 b) { return smaller<F32, U32>(a, b); }
-inline F64 min(F64 a, F64 b) { return smaller<F64, U64>(a, b); }
-inline F16 min(F16 a, F16 b) { return smaller<F16, U16>(a, b); }
+inline F32 max(F32 a, F32 b) {
+  return larger<F32, U32>(a, b);
+}
+inline F64 max(F64 a, F64 b) {
+  return larger<F64, U64>(a, b);
+}
+inline F16 max(F16 a, F16 b) {
+  return larger<F16, U16>(a, b);
+}
+inline F32 min(F32 a, F32 b) {
+  return smaller<F32, U32>(a, b);
+}
+inline F64 min(F64 a, F64 b) {
+  return smaller<F64, U64>(a, b);
+}
+inline F16 min(F16 a, F16 b) {
+  return smaller<F16, U16>(a, b);
+}
 template <class F>
 inline F max3(F a, F b, F c) {
   return max(max(a, b), c);
@@ -82,9 +112,15 @@ inline F clamped(F x) {
   return result < one ? result : one;
 }
 
-inline F32 sqrt(F32 x) { return __builtin_elementwise_sqrt(x); }
-inline F64 sqrt(F64 x) { return __builtin_elementwise_sqrt(x); }
-inline F16 sqrt(F16 x) { return convert<F16>(__builtin_elementwise_sqrt(convert<F32>(x))); }
+inline F32 sqrt(F32 x) {
+  return __builtin_elementwise_sqrt(x);
+}
+inline F64 sqrt(F64 x) {
+  return __builtin_elementwise_sqrt(x);
+}
+inline F16 sqrt(F16 x) {
+  return convert<F16>(__builtin_elementwise_sqrt(convert<F32>(x)));
+}
 template <class F>
 inline F trunc(F x) {
   return __builtin_elementwise_trunc(x);
@@ -116,19 +152,32 @@ inline F16 fract(F16 x) {
   return convert<F16>(min(wide - floor(wide), (F32)(0.99951171875f)));
 }
 
-inline F32 rcp(F32 x) { return 1.0f / x; }
-inline F64 rcp(F64 x) { return 1.0 / x; }
-inline F16 rcp(F16 x) { return convert<F16>(1.0f / convert<F32>(x)); }
-inline F32 rsq(F32 x) { return 1.0f / sqrt(x); }
-inline F64 rsq(F64 x) { return 1.0 / sqrt(x); }
-inline F16 rsq(F16 x) { return convert<F16>(1.0f / sqrt(convert<F32>(x))); }
+inline F32 rcp(F32 x) {
+  return 1.0f / x;
+}
+inline F64 rcp(F64 x) {
+  return 1.0 / x;
+}
+inline F16 rcp(F16 x) {
+  return convert<F16>(1.0f / convert<F32>(x));
+}
+inline F32 rsq(F32 x) {
+  return 1.0f / sqrt(x);
+}
+inline F64 rsq(F64 x) {
+  return 1.0 / sqrt(x);
+}
+inline F16 rsq(F16 x) {
+  return convert<F16>(1.0f / sqrt(convert<F32>(x)));
+}
 
 // Two to the x: the nearest integer apart, a polynomial for the rest. Results below the normal range are zero.
 inline F32 exp2(F32 x) {
   const F32 inside = min(max(x, (F32)(-126.0f)), (F32)(128.0f));
   const F32 whole = min(rndne(inside), (F32)(127.0f));
   const F32 part = inside - whole;
-  constexpr float coefficients[] = {1.5403530e-4f, 1.3333558e-3f, 9.6181291e-3f, 5.5504109e-2f, 2.4022651e-1f, 6.9314718e-1f, 1.0f};
+  constexpr float coefficients[] = {1.5403530e-4f, 1.3333558e-3f, 9.6181291e-3f, 5.5504109e-2f,
+                                    2.4022651e-1f, 6.9314718e-1f, 1.0f};
   F32 sum = (F32)(1.5252734e-5f);
   for (const float c : coefficients) sum = fma(sum, part, (F32)(c));
   const F32 scale = (F32)((convert<I32>(whole) + 127) << 23);
@@ -137,31 +186,73 @@ inline F32 exp2(F32 x) {
   result = x >= 128.0f ? (F32)(INFINITY) : result;
   return x != x ? x : result;
 }
-inline F16 exp2(F16 x) { return lanewise<F16>([](f16 v) { return (f16)::exp2((double)v); }, x); }
-inline F32 log2(F32 x) { return lanewise<F32>([](float v) { return (float)::log2((double)v); }, x); }
-inline F16 log2(F16 x) { return lanewise<F16>([](f16 v) { return (f16)::log2((double)v); }, x); }
+inline F16 exp2(F16 x) {
+  return lanewise<F16>([](f16 v) { return (f16)::exp2((double)v); }, x);
+}
+inline F32 log2(F32 x) {
+  return lanewise<F32>([](float v) { return (float)::log2((double)v); }, x);
+}
+inline F16 log2(F16 x) {
+  return lanewise<F16>([](f16 v) { return (f16)::log2((double)v); }, x);
+}
 // Arguments in turns, as the hardware takes them.
 constexpr double kTurn = 6.283185307179586;
-inline F32 sin_turns(F32 x) { return lanewise<F32>([](float v) { return (float)::sin(::fmod((double)v, 1.0) * kTurn); }, x); }
-inline F32 cos_turns(F32 x) { return lanewise<F32>([](float v) { return (float)::cos(::fmod((double)v, 1.0) * kTurn); }, x); }
-inline F16 sin_turns(F16 x) { return convert<F16>(sin_turns(convert<F32>(x))); }
-inline F16 cos_turns(F16 x) { return convert<F16>(cos_turns(convert<F32>(x))); }
+inline F32 sin_turns(F32 x) {
+  return lanewise<F32>([](float v) { return (float)::sin(::fmod((double)v, 1.0) * kTurn); }, x);
+}
+inline F32 cos_turns(F32 x) {
+  return lanewise<F32>([](float v) { return (float)::cos(::fmod((double)v, 1.0) * kTurn); }, x);
+}
+inline F16 sin_turns(F16 x) {
+  return convert<F16>(sin_turns(convert<F32>(x)));
+}
+inline F16 cos_turns(F16 x) {
+  return convert<F16>(cos_turns(convert<F32>(x)));
+}
 
-inline F32 ldexp(F32 x, I32 e) { return lanewise<F32>([](float v, i32 n) { return ::ldexpf(v, n); }, x, e); }
-inline F64 ldexp(F64 x, I32 e) { return lanewise<F64>([](double v, i32 n) { return ::ldexp(v, n); }, x, e); }
-inline F16 ldexp(F16 x, I16 e) { return lanewise<F16>([](f16 v, i16 n) { return (f16)::ldexp((double)v, n); }, x, e); }
+inline F32 ldexp(F32 x, I32 e) {
+  return lanewise<F32>([](float v, i32 n) { return ::ldexpf(v, n); }, x, e);
+}
+inline F64 ldexp(F64 x, I32 e) {
+  return lanewise<F64>([](double v, i32 n) { return ::ldexp(v, n); }, x, e);
+}
+inline F16 ldexp(F16 x, I16 e) {
+  return lanewise<F16>([](f16 v, i16 n) { return (f16)::ldexp((double)v, n); }, x, e);
+}
 
 inline F32 frexp_mantissa(F32 x) {
-  return lanewise<F32>([](float v) { int e; return ::isfinite(v) ? ::frexpf(v, &e) : v; }, x);
+  return lanewise<F32>(
+      [](float v) {
+        int e;
+        return ::isfinite(v) ? ::frexpf(v, &e) : v;
+      },
+      x);
 }
 inline F64 frexp_mantissa(F64 x) {
-  return lanewise<F64>([](double v) { int e; return ::isfinite(v) ? ::frexp(v, &e) : v; }, x);
+  return lanewise<F64>(
+      [](double v) {
+        int e;
+        return ::isfinite(v) ? ::frexp(v, &e) : v;
+      },
+      x);
 }
 inline I32 frexp_exponent(F32 x) {
-  return lanewise<I32>([](float v) { int e = 0; if (::isfinite(v)) (void)::frexpf(v, &e); return e; }, x);
+  return lanewise<I32>(
+      [](float v) {
+        int e = 0;
+        if (::isfinite(v)) (void)::frexpf(v, &e);
+        return e;
+      },
+      x);
 }
 inline I32 frexp_exponent(F64 x) {
-  return lanewise<I32>([](double v) { int e = 0; if (::isfinite(v)) (void)::frexp(v, &e); return e; }, x);
+  return lanewise<I32>(
+      [](double v) {
+        int e = 0;
+        if (::isfinite(v)) (void)::frexp(v, &e);
+        return e;
+      },
+      x);
 }
 
 // Conversions to integers truncate, saturate and send NaN to zero.
@@ -179,15 +270,24 @@ inline U32 to_u32(F64 x) {
   return lanewise<U32>([](double v) -> u32 { return v >= 4294967295.0 ? ~0u : v > 0 ? (u32)v : 0; }, x);
 }
 inline I32 to_i32(F64 x) {
-  return lanewise<I32>([](double v) -> i32 {
-    return v >= 2147483647.0 ? 0x7fffffff : v <= -2147483648.0 ? -0x7fffffff - 1 : v == v ? (i32)v : 0; }, x);
+  return lanewise<I32>(
+      [](double v) -> i32 {
+        return v >= 2147483647.0 ? 0x7fffffff : v <= -2147483648.0 ? -0x7fffffff - 1 : v == v ? (i32)v : 0;
+      },
+      x);
 }
-inline U16 to_u16(F32 x) { return convert<U16>(to_u32(min(x, (F32)(65535.0f)))); }
+inline U16 to_u16(F32 x) {
+  return convert<U16>(to_u32(min(x, (F32)(65535.0f))));
+}
 inline I16 to_i16(F32 x) {
   return convert<I16>(to_i32(x != x ? x : min(max(x, (F32)(-32768.0f)), (F32)(32767.0f))));
 }
-inline U16 to_u16(F16 x) { return to_u16(convert<F32>(x)); }
-inline I16 to_i16(F16 x) { return to_i16(convert<F32>(x)); }
+inline U16 to_u16(F16 x) {
+  return to_u16(convert<F32>(x));
+}
+inline I16 to_i16(F16 x) {
+  return to_i16(convert<F32>(x));
+}
 
 // Half precision with the mantissa cut off; overflow stays at the largest finite half.
 inline F16 to_f16_toward_zero(F32 x) {
@@ -198,7 +298,9 @@ inline F16 to_f16_toward_zero(F32 x) {
   return (F16)(U16)(nearest - step);
 }
 
-inline F32 from_bf16(U16 x) { return (F32)(convert<U32>(x) << 16); }
+inline F32 from_bf16(U16 x) {
+  return (F32)(convert<U32>(x) << 16);
+}
 inline U16 to_bf16(F32 x) {
   const U32 bits = (U32)x;
   const U32 rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
@@ -220,8 +322,14 @@ inline Mask in_class(U x, U32 set) {
   }
   return result;
 }
-inline Mask in_class(F32 x, U32 set) { return in_class<F32, U32, 8, 23>((U32)x, set); }
-inline Mask in_class(F64 x, U32 set) { return in_class<F64, U64, 11, 52>((U64)x, set); }
-inline Mask in_class(F16 x, U32 set) { return in_class<F16, U16, 5, 10>((U16)x, set); }
+inline Mask in_class(F32 x, U32 set) {
+  return in_class<F32, U32, 8, 23>((U32)x, set);
+}
+inline Mask in_class(F64 x, U32 set) {
+  return in_class<F64, U64, 11, 52>((U64)x, set);
+}
+inline Mask in_class(F16 x, U32 set) {
+  return in_class<F16, U16, 5, 10>((U16)x, set);
+}
 
 }  // namespace greenlane

@@ -73,8 +73,12 @@ struct Element {
   using type = __typeof__(V{}[0] + V{}[0]);
 };
 
-inline U32 splat(u32 value) { return (U32)(value); }
-inline U64 splat64(u64 value) { return (U64)(value); }
+inline U32 splat(u32 value) {
+  return (U32)(value);
+}
+inline U64 splat64(u64 value) {
+  return (U64)(value);
+}
 
 inline U32 lane_numbers() {
   U32 lanes;
@@ -83,18 +87,30 @@ inline U32 lane_numbers() {
 }
 
 // A mask as a vector of 0 and -1.
-inline I32 lanes_of(Mask mask) { return convert<I32>(bits_as<Bools>(mask)) != 0; }
-inline I64 lanes_of64(Mask mask) { return convert<I64>(bits_as<Bools>(mask)) != 0; }
-inline I16 lanes_of16(Mask mask) { return convert<I16>(bits_as<Bools>(mask)) != 0; }
+inline I32 lanes_of(Mask mask) {
+  return convert<I32>(bits_as<Bools>(mask)) != 0;
+}
+inline I64 lanes_of64(Mask mask) {
+  return convert<I64>(bits_as<Bools>(mask)) != 0;
+}
+inline I16 lanes_of16(Mask mask) {
+  return convert<I16>(bits_as<Bools>(mask)) != 0;
+}
 
 template <class V>
 inline Mask mask_of(V truth) {
   return bits_as<Mask>(convert<Bools>(truth));
 }
 
-inline U32 select(Mask mask, U32 yes, U32 no) { return lanes_of(mask) ? yes : no; }
-inline U16 select(Mask mask, U16 yes, U16 no) { return lanes_of16(mask) ? yes : no; }
-inline U64 select(Mask mask, U64 yes, U64 no) { return lanes_of64(mask) ? yes : no; }
+inline U32 select(Mask mask, U32 yes, U32 no) {
+  return lanes_of(mask) ? yes : no;
+}
+inline U16 select(Mask mask, U16 yes, U16 no) {
+  return lanes_of16(mask) ? yes : no;
+}
+inline U64 select(Mask mask, U64 yes, U64 no) {
+  return lanes_of64(mask) ? yes : no;
+}
 
 template <class T>
 inline T pick(I32 truth, T yes, T no) {
@@ -109,7 +125,9 @@ inline T pick(I16 truth, T yes, T no) {
   return truth ? yes : no;
 }
 
-inline int first_lane(Mask mask) { return mask ? __builtin_ctzll(mask) : 0; }
+inline int first_lane(Mask mask) {
+  return mask ? __builtin_ctzll(mask) : 0;
+}
 
 template <class Function>
 inline void for_lanes(Mask mask, Function function) {
@@ -125,23 +143,51 @@ inline R lanewise(Function function, V... values) {
 }
 
 // 64-bit values live in two consecutive registers, low half first.
-inline U64 join(U32 low, U32 high) { return convert<U64>(low) | (convert<U64>(high) << 32); }
-inline U32 low(U64 value) { return convert<U32>(value); }
-inline U32 high(U64 value) { return convert<U32>(value >> 32); }
-inline u64 pair(u32 low, u32 high) { return (u64)high << 32 | low; }
+inline U64 join(U32 low, U32 high) {
+  return convert<U64>(low) | (convert<U64>(high) << 32);
+}
+inline U32 low(U64 value) {
+  return convert<U32>(value);
+}
+inline U32 high(U64 value) {
+  return convert<U32>(value >> 32);
+}
+inline u64 pair(u32 low, u32 high) {
+  return (u64)high << 32 | low;
+}
 
-inline U16 low16(U32 value) { return convert<U16>(value); }
-inline U16 high16(U32 value) { return convert<U16>(value >> 16); }
-inline U32 with_low16(U32 old, U16 half) { return (old & 0xffff0000u) | convert<U32>(half); }
-inline U32 with_high16(U32 old, U16 half) { return (old & 0xffffu) | (convert<U32>(half) << 16); }
-inline U32 halves(U16 low, U16 high) { return convert<U32>(low) | (convert<U32>(high) << 16); }
+inline U16 low16(U32 value) {
+  return convert<U16>(value);
+}
+inline U16 high16(U32 value) {
+  return convert<U16>(value >> 16);
+}
+inline U32 with_low16(U32 old, U16 half) {
+  return (old & 0xffff0000u) | convert<U32>(half);
+}
+inline U32 with_high16(U32 old, U16 half) {
+  return (old & 0xffffu) | (convert<U32>(half) << 16);
+}
+inline U32 halves(U16 low, U16 high) {
+  return convert<U32>(low) | (convert<U32>(high) << 16);
+}
 
 // Sign-extended and zero-extended narrow fields.
-inline I32 extend(U32 value, int bits) { return (I32)(value << (32 - bits)) >> (32 - bits); }
-inline I32 extend16(U16 value) { return convert<I32>((I16)value); }
+inline I32 extend(U32 value, int bits) {
+  return (I32)(value << (32 - bits)) >> (32 - bits);
+}
+inline I32 extend16(U16 value) {
+  return convert<I32>((I16)value);
+}
 
-inline float float_of(u32 bits) { return bits_as<float>(bits); }
-inline u32 bits_of(float value) { return bits_as<u32>(value); }
-inline double double_of(u64 bits) { return bits_as<double>(bits); }
+inline float float_of(u32 bits) {
+  return bits_as<float>(bits);
+}
+inline u32 bits_of(float value) {
+  return bits_as<u32>(value);
+}
+inline double double_of(u64 bits) {
+  return bits_as<double>(bits);
+}
 
 }  // namespace greenlane

@@ -13,7 +13,9 @@ template <Number Kind, class Sum>
 inline Sum element(const u32 (*packed)[kLanes], int lane, int index) {
   if constexpr (Kind == Number::kF32) return float_of(packed[index][lane]);
   if constexpr (Kind == Number::kF64) return double_of(pair(packed[2 * index][lane], packed[2 * index + 1][lane]));
-  constexpr int bits = Kind == Number::kF16 || Kind == Number::kBf16 ? 16 : Kind == Number::kI8 || Kind == Number::kU8 ? 8 : 4;
+  constexpr int bits = Kind == Number::kF16 || Kind == Number::kBf16 ? 16
+                       : Kind == Number::kI8 || Kind == Number::kU8  ? 8
+                                                                     : 4;
   const u32 raw = packed[index * bits / 32][lane] >> (index * bits % 32);
   if constexpr (Kind == Number::kF16) return (Sum)bits_as<f16>((u16)raw);
   if constexpr (Kind == Number::kBf16) return (Sum)float_of(raw << 16);
@@ -26,13 +28,17 @@ inline Sum element(const u32 (*packed)[kLanes], int lane, int index) {
 
 template <class Sum>
 inline Sum fused(Sum a, Sum b, Sum c) {
-  if constexpr (sizeof(Sum) == 8) return __builtin_fma(a, b, c);
-  else return __builtin_fmaf(a, b, c);
+  if constexpr (sizeof(Sum) == 8)
+    return __builtin_fma(a, b, c);
+  else
+    return __builtin_fmaf(a, b, c);
 }
-inline i32 fused(i32 a, i32 b, i32 c) { return (i32)((u32)a * (u32)b + (u32)c); }
+inline i32 fused(i32 a, i32 b, i32 c) {
+  return (i32)((u32)a * (u32)b + (u32)c);
+}
 
-// 16x16 result. Depth elements lie in each lane; on gfx11 both halves of the wave hold the same rows, on gfx12 the upper
-// half holds the second half of the depth.
+// 16x16 result. Depth elements lie in each lane; on gfx11 both halves of the wave hold the same rows, on gfx12 the
+// upper half holds the second half of the depth.
 template <bool Gfx12, int Depth>
 struct WmmaLayout {
   static constexpr int kPerLane = Gfx12 ? Depth / 2 : Depth;
@@ -77,7 +83,8 @@ inline void wmma32(const U32 (&a)[Registers], const U32 (&b)[Registers], const U
 
 // Halves as sums: on gfx11 one per register, in the half that `upper` names; on gfx12 two per register.
 template <bool Gfx12, Number Kind, int Registers, int Results>
-inline void wmma16(const U32 (&a)[Registers], const U32 (&b)[Registers], const U32 (&c)[Results], U32 (&d)[Results], bool upper) {
+inline void wmma16(const U32 (&a)[Registers], const U32 (&b)[Registers], const U32 (&c)[Results], U32 (&d)[Results],
+                   bool upper) {
   u32 left[Registers][kLanes], right[Registers][kLanes];
   spill(a, left);
   spill(b, right);
@@ -113,7 +120,8 @@ inline void mfma(const U32 (&a)[Sources], const U32 (&b)[Sources], const U32 (&c
       const int block = Size == 4 ? lane / 4 : reg / kPerBlock;
       const int local = Size == 4 ? reg : reg % kPerBlock;
       const int column = lane % Size;
-      const int row = Size == 4 ? local : (local / kGroup) * (kGroup * (64 / Size)) + (lane / Size) * kGroup + local % kGroup;
+      const int row =
+          Size == 4 ? local : (local / kGroup) * (kGroup * (64 / Size)) + (lane / Size) * kGroup + local % kGroup;
       Sum sum;
       if constexpr (kWords == 2) {
         sum = bits_as<Sum>(pair(c[2 * reg][lane], c[2 * reg + 1][lane]));
@@ -122,7 +130,8 @@ inline void mfma(const U32 (&a)[Sources], const U32 (&b)[Sources], const U32 (&c
       }
       for (int k = 0; k < Depth; k++) {
         const int offset = block * kLanesPerBlock + (k / kPerLane) * Size;
-        sum = fused(element<A, Sum>(left, offset + row, k % kPerLane), element<B, Sum>(right, offset + column, k % kPerLane), sum);
+        sum = fused(element<A, Sum>(left, offset + row, k % kPerLane),
+                    element<B, Sum>(right, offset + column, k % kPerLane), sum);
       }
       if constexpr (kWords == 2) {
         const u64 bits = bits_as<u64>(sum);

@@ -6,8 +6,12 @@
 
 namespace greenlane {
 
-inline U64 address64(U32 low_half, U32 high_half, i64 offset) { return join(low_half, high_half) + (u64)offset; }
-inline U64 address64(u64 base, U32 offset, i64 more) { return convert<U64>(offset) + (u64)(base + more); }
+inline U64 address64(U32 low_half, U32 high_half, i64 offset) {
+  return join(low_half, high_half) + (u64)offset;
+}
+inline U64 address64(u64 base, U32 offset, i64 more) {
+  return convert<U64>(offset) + (u64)(base + more);
+}
 
 inline U64 lds_pointer(const Wave& wave, U32 offset) {
   return convert<U64>(offset & (kLdsCapacity - 1)) + (u64)wave.lds;
@@ -18,9 +22,13 @@ inline U64 scratch_pointer(const Wave& wave, U32 offset) {
 }
 
 // Where the bytes lie that `dwords` lanes may touch; idle lanes get the address of an active one.
-inline U64 safe(Mask exec, U64 address) { return select(exec, address, splat64(address[first_lane(exec)])); }
+inline U64 safe(Mask exec, U64 address) {
+  return select(exec, address, splat64(address[first_lane(exec)]));
+}
 
-inline bool all(I64 truth) { return mask_of(truth) == kAllLanes; }
+inline bool all(I64 truth) {
+  return mask_of(truth) == kAllLanes;
+}
 
 template <int N>
 inline void unzip(const u32* rows, U32 (&out)[N]) {  // rows: (kLanes, N)

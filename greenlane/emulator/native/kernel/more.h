@@ -18,7 +18,9 @@ inline F32 dot2_bf16(U32 a, U32 b, F32 c) {
 }
 
 // Zero times anything is zero, also infinity and NaN.
-inline F32 zero_wins(F32 a, F32 b, F32 product) { return (a == 0.0f) | (b == 0.0f) ? (F32)(0.0f) : product; }
+inline F32 zero_wins(F32 a, F32 b, F32 product) {
+  return (a == 0.0f) | (b == 0.0f) ? (F32)(0.0f) : product;
+}
 
 inline U32 lerp_bytes(U32 a, U32 b, U32 round) {
   U32 result = splat(0);
@@ -33,8 +35,17 @@ inline U32 pack_byte(F32 value, U32 position, U32 old) {
   const U32 byte = imin(to_u32(value), splat(255)), shift = (position & 3u) * 8u;
   return (old & ~(splat(255) << shift)) | (byte << shift);
 }
-inline U16 saturate16(I32 x) { return convert<U16>((U32)imax(imin(x, (I32)(32767)), (I32)(-32768))); }
-inline U16 norm_i16(F32 x) { return (U16)to_i16(rndne(min(max(x, (F32)(-1.0f)), (F32)(1.0f)) * 32767.0f)); }
-inline U16 norm_u16(F32 x) { return to_u16(rndne(min(max(x, (F32)(0.0f)), (F32)(1.0f)) * 65535.0f)); }
+inline U16 saturate16(I32 x) {
+  return convert<U16>((U32)imax(imin(x, (I32)(32767)), (I32)(-32768)));
+}
+inline U16 saturate_u16(U32 x) {
+  return convert<U16>(imin(x, splat(65535)));
+}
+inline U16 norm_i16(F32 x) {
+  return (U16)to_i16(rndne(min(max(x, (F32)(-1.0f)), (F32)(1.0f)) * 32767.0f));
+}
+inline U16 norm_u16(F32 x) {
+  return to_u16(rndne(min(max(x, (F32)(0.0f)), (F32)(1.0f)) * 65535.0f));
+}
 
 }  // namespace greenlane

@@ -32,9 +32,15 @@ inline i64 scalar_signed_field(u64 x, u32 where) {
   return (i64)(x << (64 - offset - width)) >> (64 - width);
 }
 
-inline u32 scalar_sign_bits(i32 x) { return x == 0 || x == -1 ? ~0u : __builtin_clz(x < 0 ? ~x : x); }
-inline u32 scalar_sign_bits(i64 x) { return x == 0 || x == -1 ? ~0u : __builtin_clzll(x < 0 ? ~x : x); }
-inline u32 scalar_absolute(u32 x) { return (i32)x < 0 ? 0u - x : x; }
+inline u32 scalar_sign_bits(i32 x) {
+  return x == 0 || x == -1 ? ~0u : __builtin_clz(x < 0 ? ~x : x);
+}
+inline u32 scalar_sign_bits(i64 x) {
+  return x == 0 || x == -1 ? ~0u : __builtin_clzll(x < 0 ? ~x : x);
+}
+inline u32 scalar_absolute(u32 x) {
+  return (i32)x < 0 ? 0u - x : x;
+}
 inline bool overflows_add(u32 a, u32 b) {
   i32 sum;
   return __builtin_add_overflow((i32)a, (i32)b, &sum);
@@ -64,7 +70,8 @@ inline u64 bits_doubled(u32 x) {
   return result;
 }
 inline u32 pack_toward_zero(float a, float b) {
-  return (u32)bits_as<u16>((f16)to_f16_toward_zero((F32)(a))[0]) | (u32)bits_as<u16>((f16)to_f16_toward_zero((F32)(b))[0]) << 16;
+  return (u32)bits_as<u16>((f16)to_f16_toward_zero((F32)(a))[0]) |
+         (u32)bits_as<u16>((f16)to_f16_toward_zero((F32)(b))[0]) << 16;
 }
 
 }  // namespace greenlane

@@ -66,20 +66,20 @@ struct Wave {
   const uint8_t* kernarg;
   const uint8_t* dispatch_packet;
   uint8_t* lds;
-  uint8_t* scratch;          // lane after lane
-  uint64_t image;            // where the code object is loaded
+  uint8_t* scratch;  // lane after lane
+  uint64_t image;    // where the code object is loaded
   const Host* host;
-  ShadowByte* shadow;        // one per byte of LDS
-  uint64_t instructions;     // executed so far
+  ShadowByte* shadow;     // one per byte of LDS
+  uint64_t instructions;  // executed so far
   uint64_t step_limit;
   Range recent;
-  uint32_t scratch_bytes;    // of one lane
+  uint32_t scratch_bytes;  // of one lane
   uint32_t lds_bytes;
   uint32_t group[3];
   uint32_t group_size[3];
-  uint32_t threads;          // of the workgroup
-  uint32_t index;            // of the wave in its workgroup
-  uint32_t epoch;            // barriers passed, from 1
+  uint32_t threads;  // of the workgroup
+  uint32_t index;    // of the wave in its workgroup
+  uint32_t epoch;    // barriers passed, from 1
 };
 
 struct Argument {
