@@ -1,4 +1,4 @@
-"""What holds for every matrix: expansion is deterministic, ids are unique, selection is a subset, export is complete."""
+"""For every matrix: expansion is deterministic, ids are unique, selection is a subset, export is complete."""
 
 from __future__ import annotations
 
