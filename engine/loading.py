@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from engine.config import EngineConfig
@@ -13,6 +16,8 @@ from engine.models.locate import locate, open_model
 if TYPE_CHECKING:
     from engine import _core
     from engine.models.spec import ModelSource
+
+FORGET_EVERY = 0.01  # seconds
 
 
 def open_source(config: EngineConfig) -> ModelSource:
@@ -30,20 +35,40 @@ def load_model(source: ModelSource, config: EngineConfig) -> _core.Model:
     from engine import _core
 
     try:
-        return _core.Model(
-            device=config.device,
-            config=_core.ModelConfig(**dataclasses.asdict(source.architecture)),
-            weights=source.weights,
-            precision=config.precision,
-            threads=config.threads,
-        )
+        with _forgetting_pages(source):
+            return _core.Model(
+                device=config.device,
+                config=_core.ModelConfig(**dataclasses.asdict(source.architecture)),
+                weights=source.weights,
+                precision=config.precision,
+                threads=config.threads,
+            )
     except _core.CoreError as error:
         raise UnsupportedModel(f"{source.path}: {error}") from None
     except MemoryError:
         raise DeviceFailed(
             f"{source.path}: out of memory for the weights on {config.device}; use a smaller model"
         ) from None
+
+
+@contextlib.contextmanager
+def _forgetting_pages(source: ModelSource) -> Iterator[None]:
+    """While the core copies the weights, let go of the file's pages again and again: else file and copy are both
+    resident at the end, and the peak is twice what is needed. The core loads without the interpreter's lock.
+    """
+    done = threading.Event()
+
+    def forget() -> None:
+        while not done.wait(FORGET_EVERY):
+            source.forget_pages()
+
+    thread = threading.Thread(target=forget, name="forget-pages")
+    thread.start()
+    try:
+        yield
     finally:
+        done.set()
+        thread.join()
         source.forget_pages()
 
 

@@ -102,9 +102,13 @@ class CompletionShape:
         return {
             "tokens": texts,
             "token_logprobs": [token.logprob for token in tokens],
-            "top_logprobs": [{self.tokenizer.token_text(t.token_id): t.logprob for t in token.top} for token in tokens],
+            "top_logprobs": [self._alternatives(token.top) for token in tokens],
             "text_offset": offsets,
         }
+
+    def _alternatives(self, top: Sequence[TokenLogprob]) -> dict[str, float]:
+        """By text; of several tokens with the same text, as halves of characters have, the likeliest counts."""
+        return {self.tokenizer.token_text(token.token_id): token.logprob for token in reversed(top)}
 
 
 @dataclass

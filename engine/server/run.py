@@ -27,10 +27,10 @@ class DrainingServer(uvicorn.Server):
         self._drainer: asyncio.Task[None] | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if self._worker.draining:
-            self.force_exit = True
+        # Not the base class's: it raises the signal again at the end, and a drained server has ended well.
+        self.force_exit = self._worker.draining
+        self.should_exit = True
         self._worker.drain()
-        super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._drainer = asyncio.create_task(self._fail_late_ones())

@@ -28,7 +28,7 @@ class Tokenizer:
         """Special tokens written in the text become those tokens. BOS comes first where the model wants it."""
         try:
             ids: list[int] = self.backend.encode(text, add_special_tokens=False).ids
-        except UnicodeEncodeError:
+        except (TypeError, UnicodeEncodeError):
             raise RequestError("the prompt holds a lone surrogate, which is no text; send valid Unicode") from None
         wants_bos = self.add_bos if add_bos is None else add_bos
         if wants_bos and self.bos_id is not None and ids[:1] != [self.bos_id]:
