@@ -28,7 +28,7 @@ def sections(data: bytes) -> Iterator[tuple[str, int, bytes]]:
         for header in headers:
             name = names[header[0] : names.find(b"\0", header[0])].decode("latin-1")
             yield name, header[1], b"" if header[1] == NO_BYTES else _content(data, header)
-    except (struct.error, IndexError) as error:
+    except (struct.error, IndexError, OverflowError) as error:
         raise Damaged(str(error)) from error
 
 
@@ -42,11 +42,6 @@ def notes(content: bytes) -> Iterator[tuple[str, int, bytes]]:
         at += _aligned(name_size)
         yield name, kind, content[at : at + size]
         at += _aligned(size)
-
-
-def flags(data: bytes) -> int:
-    """The processor's own flags in the file header."""
-    return int(struct.unpack_from("<I", data, 48)[0])
 
 
 def _places(data: bytes) -> tuple[int, int, int, int]:

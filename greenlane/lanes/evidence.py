@@ -35,7 +35,8 @@ def where_it_ran(lane: Lane, device: Device | None) -> Evidence:
         return Evidence.EMULATED
     if lane.device is None:
         return Evidence.RAN_ON_TARGET
-    on_target = device is not None and (device.arch in lane.archs or device.arch == lane.arch)
+    targets = {target.rstrip("af") if target.startswith("sm_") else target for target in (*lane.archs, lane.arch or "")}
+    on_target = device is not None and device.arch in targets
     return Evidence.RAN_ON_TARGET if on_target else Evidence.RAN_ON_FAMILY
 
 

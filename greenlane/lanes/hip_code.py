@@ -63,5 +63,5 @@ def _entries(section: bytes, start: int) -> Iterator[tuple[str, bytes]]:
             at += length
             if target.startswith("hip") and size:
                 yield target.split("--")[-1].split(":")[0], section[start + offset : start + offset + size]
-    except struct.error as error:
+    except (struct.error, OverflowError) as error:
         raise elf.Damaged(f"offload bundle: {error}") from error

@@ -21,7 +21,7 @@ def unpack(data: bytes) -> Any:
     """The value in `data`. Raises ValueError when it is damaged."""
     try:
         return _Reader(data).value(0)
-    except (struct.error, IndexError, UnicodeDecodeError, TypeError) as error:
+    except (struct.error, IndexError, UnicodeDecodeError, TypeError, OverflowError) as error:
         raise ValueError(f"damaged MessagePack: {error}") from error
 
 
