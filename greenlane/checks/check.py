@@ -24,6 +24,24 @@ from greenlane.matrix.model import Matrix
 from greenlane.record.model import Finding
 
 
+_READ_OF_A_LANE = (
+    "id",
+    "row",
+    "arch",
+    "archs",
+    "compiler",
+    "compiler_version",
+    "toolkit",
+    "wavefront",
+    "vendors",
+    "macros",
+    "sources",
+    "include_dirs",
+    "defines",
+    "env",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """What the checks found, and what they could not look at."""
@@ -97,7 +115,8 @@ def _excluded(config: ChecksConfig) -> Callable[[str], bool]:
 
 
 def _key(matrix: Matrix, digest: str) -> str:
-    parts = (code_version(), digest, repr(matrix.lanes), repr(matrix.constraints), repr(matrix.checks), *_environment())
+    lanes = [tuple(str(getattr(lane, name)) for name in _READ_OF_A_LANE) for lane in matrix.lanes]
+    parts = (code_version(), digest, repr(lanes), repr(matrix.constraints), repr(matrix.checks), *_environment())
     return hashlib.blake2b("\0".join(parts).encode("utf-8", "backslashreplace"), digest_size=16).hexdigest()
 
 

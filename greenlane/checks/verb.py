@@ -35,15 +35,15 @@ def _matrix_file(given: Path, root: Path) -> Path:
 def _report(arguments: Namespace, matrix: Matrix, root: Path) -> Report:
     report = run_checks(matrix, root, arguments.lane or None, arguments.rule or None)
     if arguments.confirm:
-        from greenlane.checks import confirm
+        from greenlane.checks.confirm import confirm
 
-        report = confirm.confirm(report, matrix, root)
+        report = confirm(report, matrix, root)
     return report
 
 
 def _fixed(arguments: Namespace, matrix: Matrix, root: Path, before: Report) -> Report:
-    from greenlane.checks import fix
+    from greenlane.checks.fix import apply
 
-    outcome = fix.apply(before, root, lambda: run_checks(matrix, root))
+    outcome = apply(before, root, lambda: run_checks(matrix, root))
     print(outcome.summary, file=sys.stderr)
     return _report(arguments, matrix, root)

@@ -22,8 +22,7 @@ def check(project: Project, findings: Findings) -> None:
     known = _declared_anywhere(project)
     for view in project.views:
         if view.allowed and vendors.CUDA not in view.allowed:
-            for unit in view.units:
-                _unit(project, view, unit, known, findings)
+            _lane(project, view, known, findings)
 
 
 def _declared_anywhere(project: Project) -> set[str]:
@@ -35,8 +34,8 @@ def _declared_anywhere(project: Project) -> set[str]:
     return names
 
 
-def _unit(project: Project, view: LaneView, unit: str, known: set[str], findings: Findings) -> None:
-    reach = view.reach(unit)
+def _lane(project: Project, view: LaneView, known: set[str], findings: Findings) -> None:
+    reach = project.lane_files[view.id]
     tables = _tables(project, view, reach)
     if not tables:
         return  # without a table the sources are translated before they are compiled
@@ -45,7 +44,7 @@ def _unit(project: Project, view: LaneView, unit: str, known: set[str], findings
         if life != Life.LIVE or (owner is not None and owner not in view.allowed):
             continue
         for name in project.facts(view, path).tokens:
-            vendor = vendors.of_name(name)
+            vendor = vendors.of_name(name) if name[0] in "cCn_" else None
             if vendor is None or vendor in view.allowed or name in known or name in project.macro_names(view):
                 continue
             for place in occurrences(project, view, path, name):

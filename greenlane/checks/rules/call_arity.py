@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from greenlane.checks.findings import Findings
 from greenlane.checks.source import vendors
-from greenlane.checks.source.facts import Call, Facts, Function, Trait
+from greenlane.checks.source.facts import Call, Facts, Function
 from greenlane.checks.source.project import Project
 from greenlane.checks.source.scope import Scopes
 from greenlane.checks.source.slices import Life
@@ -33,7 +33,9 @@ def _file(project: Project, view: LaneView, scopes: Scopes, path: str, findings:
         if call.name in macros:
             if call.receiver is None and not call.scope:
                 _macro(project, view, path, call, findings)
-        elif call.arity >= 0 and (call.name in functions):
+        elif call.arity >= 0 and call.name in functions:
+            if all(function.accepts(call.arity) for _, function in functions[call.name]):
+                continue
             candidates = _candidates(scopes, path, facts, call)
             if candidates and not any(function.accepts(call.arity) for _, function in candidates):
                 _report(project, view, path, call, candidates, findings)

@@ -73,11 +73,13 @@ def _chain(project: Project, file: SourceFile, index: int, chain: Chain, lanes: 
 
 def _context(structure: Structure, chain: Chain, guard: int) -> Formula:
     parts = []
-    for index, position in enclosing(structure, chain.first):
-        if index == guard:
-            continue
-        for text, holds in arm_conditions(structure.chains[index], position):
-            parts.append(condition(text) if holds else negate(condition(text)))
+    index, position = chain.parent, chain.parent_arm
+    while index >= 0:
+        outer = structure.chains[index]
+        if index != guard:
+            for text, holds in arm_conditions(outer, position):
+                parts.append(condition(text) if holds else negate(condition(text)))
+        index, position = outer.parent, outer.parent_arm
     return both(parts)
 
 

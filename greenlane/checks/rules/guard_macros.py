@@ -53,7 +53,7 @@ def _is_asked(view: LaneView, path: str, chain: int, position: int) -> bool:
 
 def _known_names(project: Project) -> frozenset[str]:
     words = set(re.findall(r"[A-Za-z_]\w*", project.files.build_text))
-    return frozenset(words | set(project.defines) | project.universe | set(project.config.macros))
+    return frozenset(words | project.defined_names | project.universe | set(project.config.macros))
 
 
 # Misspelt, or of nobody.
@@ -117,7 +117,7 @@ def _accidental(
     project: Project, path: str, line: int, text: str, name: str, views: Iterable[LaneView], findings: Findings
 ) -> None:
     vendor = vendors.of_macro(name)
-    if vendor is None or name in project.defines or not _is_compared(expressions.parse(text), name):
+    if vendor is None or name in project.defined_names or not _is_compared(expressions.parse(text), name):
         return
     if _is_protected(project, path, line, text, name):
         return
@@ -177,7 +177,7 @@ def _number(state: object) -> int | None:
 def _negated(
     project: Project, path: str, line: int, text: str, name: str, views: Iterable[LaneView], findings: Findings
 ) -> None:
-    if name not in project.universe or name in project.defines or not _is_negated(expressions.parse(text), name):
+    if name not in project.universe or name in project.defined_names or not _is_negated(expressions.parse(text), name):
         return
     if _is_protected(project, path, line, text, name) or any(
         view.lane.macros.get(name) == "0" for view in project.views

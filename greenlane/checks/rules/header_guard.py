@@ -19,8 +19,11 @@ _DEFINES_TWICE = re.compile(r"^\s*(?:template\s*<.*>\s*)?(?:struct|class|enum(?:
 
 def check(project: Project, findings: Findings) -> None:
     guards: dict[str, list[tuple[str, Guard]]] = {}
+    near = {path.rpartition("/")[0] for path in project.read_files}
     for path, file in sorted(project.sources.items()):
-        if PurePosixPath(path).suffix not in _HEADERS or file.structure.strays or file.text.problem is not None:
+        if PurePosixPath(path).suffix not in _HEADERS or path.rpartition("/")[0] not in near:
+            continue
+        if file.structure.strays or file.text.problem is not None:
             continue
         guard = include_guard(file.structure)
         if guard is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from greenlane.checks.findings import Findings
 from greenlane.checks.source import vendors
@@ -24,6 +24,9 @@ _KEYWORDS = frozenset(
     requires return short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef
     typeid typename union unsigned using virtual void volatile wchar_t while main size_t assert offsetof""".split()
 )
+
+
+_ARGUMENT = re.compile(r"\b(?:typename|class|struct|namespace)\s+(?:\.\.\.\s*)?(\w+)\s*[,>={;:]")
 
 
 def check(project: Project, findings: Findings) -> None:
@@ -124,8 +127,12 @@ def _is_own(project: Project, view: LaneView, path: str, name: str) -> bool:
     for function in project.facts(view, path).functions:
         if any(local.name == name for local in function.locals) or any(param.name == name for param in function.params):
             return True
-    declared = rf"\b(?:typename|class|struct|namespace)\s+(?:\.\.\.\s*)?{re.escape(name)}\s*[,>={{;:]"
-    return bool(re.search(declared, project.sources[path].text.code))
+    return name in _template_names(project.sources[path].text.code)
+
+
+@lru_cache(maxsize=5000)
+def _template_names(code: str) -> frozenset[str]:
+    return frozenset(_ARGUMENT.findall(code))
 
 
 def _report_lost(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from enum import IntFlag
 from typing import NamedTuple
 
 
-class Trait(IntFlag):
+class Trait:
+    """Bits of Function.traits; plain integers, for they are tested a million times."""
+
     DEFINITION = 1
     INTERNAL = 2  # static, or in an anonymous namespace
     INLINE = 4  # inline, constexpr, consteval, __forceinline__
@@ -69,8 +70,8 @@ class Function(NamedTuple):
     def accepts(self, count: int) -> bool:
         return self.least <= count and (self.variadic or count <= len(self.params))
 
-    def has(self, trait: Trait) -> bool:
-        return bool(self.traits & trait)
+    def has(self, trait: int) -> bool:
+        return self.traits & trait != 0
 
 
 class Call(NamedTuple):

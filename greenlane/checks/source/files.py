@@ -62,6 +62,10 @@ class SourceFile:
         return self.known_structure or directives.structure(self.text)
 
     @cached_property
+    def directive_lines(self) -> frozenset[int]:
+        return frozenset(line for entry in self.structure.directives for line in range(entry.line, entry.last + 1))
+
+    @cached_property
     def code_lines(self) -> list[str]:
         return self.text.code.split("\n")
 

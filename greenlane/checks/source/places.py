@@ -15,10 +15,9 @@ def occurrences(project: Project, view: LaneView, path: str, name: str) -> Itera
     """(line, column) wherever a name stands for itself: no member, not qualified, not in a directive."""
     pattern = re.compile(rf"(?<![\w.])(?<!->)(?<!::){re.escape(name)}\b(?!\s*::)")
     file = project.sources[path]
-    directives = {line for entry in file.structure.directives for line in range(entry.line, entry.last + 1)}
     found = 0
     for number, text in enumerate(file.code_lines, 1):
-        if name not in text or number in directives:
+        if name not in text or number in file.directive_lines:
             continue
         for match in pattern.finditer(text):
             if found < MOST_SITES and project.is_judged(view, path, number):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +19,9 @@ from greenlane.checks.source.view import LaneView
 from greenlane.checks.source.worlds import Worlds, atoms, macro, parse_formula
 from greenlane.matrix.checks import ChecksConfig
 from greenlane.matrix.model import Lane, Matrix
+
+
+_DEFINED = re.compile(rb"#[ \t]*define[ \t]+([A-Za-z_]\w*)")
 
 
 class Project:
@@ -62,17 +66,21 @@ class Project:
 
     def facts(self, view: LaneView, path: str) -> Facts:
         """What a lane sees in a file."""
-        key = self._key(view, path)
-        if key not in self._facts:
-            self._facts[key] = index.run(index.job(self.sources[path], key[2]))
-        return self._facts[key]
+        known = self._lane_facts[view.id].get(path)
+        if known is None:
+            key = self._key(view, path)
+            known = self._facts.get(key) or index.run(index.job(self.sources[path], key[2]))
+            self._lane_facts[view.id][path] = known
+        return known
+
+    @cached_property
+    def _lane_facts(self) -> dict[str, dict[str, Facts]]:
+        return {view.id: {} for view in self.views}
 
     def in_scope(self) -> Iterator[tuple[str, tuple[LaneView, ...]]]:
-        """Every source file, with the lanes that read it; headers that no lane reads have all of them."""
-        for path in sorted(self.sources):
-            views = tuple(view for view in self.views if path in self.lane_files[view.id])
-            if views:
-                yield path, views
+        """Every source file that some lane reads, with these lanes."""
+        for path in self.read_files:
+            yield path, tuple(view for view in self.views if path in self.lane_files[view.id])
 
     @cached_property
     def lane_files(self) -> dict[str, dict[str, Life]]:
@@ -92,15 +100,28 @@ class Project:
 
     @cached_property
     def defines(self) -> dict[str, list[tuple[str, Define]]]:
-        """Every #define of the tree, whatever the lane."""
+        """Every #define of the files that some lane reads, whatever the lane."""
         found: dict[str, list[tuple[str, Define]]] = {}
-        for path, file in self.sources.items():
-            for directive in file.structure.directives:
+        for path in self.read_files:
+            for directive in self.sources[path].structure.directives:
                 if directive.kind == "define":
                     define = parse_define(directive)
                     if define is not None:
                         found.setdefault(define.name, []).append((path, define))
         return found
+
+    @cached_property
+    def read_files(self) -> tuple[str, ...]:
+        """Every file that some lane reads."""
+        return tuple(sorted({path for files in self.lane_files.values() for path in files}))
+
+    @cached_property
+    def defined_names(self) -> frozenset[str]:
+        """Macros that any file of the tree defines, read by a lane or not."""
+        found: set[bytes] = set()
+        for file in self.sources.values():
+            found.update(_DEFINED.findall(file.data))
+        return frozenset(name.decode() for name in found)
 
     def is_judged(self, view: LaneView, path: str, line: int) -> bool:
         """Whether the lane surely compiles a line and the grammar understood it."""

@@ -30,6 +30,7 @@ class Scopes:
         self._functions = functions
         self._units = frozenset(view.units)
         self._classes: dict[str, list[Class]] = {}
+        self._hierarchies: dict[str, set[str] | None] = {}
         self._objects: dict[str, set[str]] = {}  # name -> files that declare it as no function
         for path in files:
             for entry in facts[path].classes:
@@ -142,7 +143,13 @@ class Scopes:
 
     def hierarchy(self, scope: str) -> set[str] | None:
         """A class and all of its bases; None where one of them is not the project's."""
-        waiting, found = [scope.rpartition("::")[2]], set[str]()
+        name = scope.rpartition("::")[2]
+        if name not in self._hierarchies:
+            self._hierarchies[name] = self._climb(name)
+        return self._hierarchies[name]
+
+    def _climb(self, start: str) -> set[str] | None:
+        waiting, found = [start], set[str]()
         while waiting:
             name = waiting.pop()
             if name in found:
