@@ -109,7 +109,8 @@ def _proves(kind: Kind, record: Record, evidence: tuple[str, ...]) -> bool:
 def _compared_mirror(record: Record) -> bool:
     """Whether the exact stage compared two arms that differ by the mirror."""
     exact = next((stage for stage in record.stages if stage.stage is Stage.EXACT), None)
-    return exact is not None and any("mirror" in name for name in exact.measurements.get("comparisons", {}))
+    comparisons = exact.measurements.get("comparisons", []) if exact else []
+    return any("mirror" in str(comparison.get("name")) for comparison in comparisons if isinstance(comparison, dict))
 
 
 def _contradicts(kind: Kind, record: Record) -> bool:

@@ -99,8 +99,8 @@ def test_a_benchmark_claim_needs_the_verdict_not_only_the_run(story: Story) -> N
 
 
 def test_on_against_off_needs_the_mirror_to_have_been_compared(story: Story) -> None:
-    for comparisons, state in (({"fast": {}}, ClaimState.UNPROVEN), ({"mirror": {}}, ClaimState.PROVEN)):
-        exact = StageResult(stage=Stage.EXACT, outcome=Outcome.PASS, measurements={"comparisons": comparisons})
+    for name, state in (("fast", ClaimState.UNPROVEN), ("mirror", ClaimState.PROVEN)):
+        exact = StageResult(stage=Stage.EXACT, outcome=Outcome.PASS, measurements={"comparisons": [{"name": name}]})
         story.record("rocm-gfx1100", story.heads["change"], stages=(exact,), evidence=EXACT)
         assert one(story, "ON == OFF on gfx1100").state is state
 

@@ -1,0 +1,72 @@
+"""The pull-request comment: what needs whom comes first, and what does not fit is cut last things first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from greenlane.report import sections
+from greenlane.report.markdown import code, folded
+from greenlane.report.sections import Section
+from greenlane.review.model import LaneReview, Review, Verdict
+
+MARKER = "<!-- greenlane: status of every lane -->"
+BUDGET = 60_000  # characters, of GitHub's 65,536
+RED_LANES = 10  # shown in full
+TABLE_LANES = 60  # rows of the main table; the rest is counted and folded
+
+
+def render(review: Review, budget: int = BUDGET) -> str:
+    """The whole comment within the budget. Sections are shortened, then dropped, in the order of their weight."""
+    chosen = list(_sections(review))
+    for section in sorted(chosen, key=lambda section: section.weight):
+        if _length(chosen) <= budget:
+            break
+        position = chosen.index(section)
+        chosen[position] = Section(section.name, section.short, section.weight)
+    return "\n\n".join((MARKER, *(section.content for section in chosen if section.content))) + "\n"
+
+
+def _length(chosen: list[Section]) -> int:
+    return len(MARKER) + 1 + sum(len(section.content) + 2 for section in chosen)
+
+
+def _sections(review: Review) -> Iterator[Section]:
+    lanes = sections.by_urgency(review.lanes)
+    reds = [lane for lane in lanes if lane.blocks and lane.verdict is not Verdict.NOT_RUN]
+    grouped = {lane for event in review.systemic for lane in event.lanes}
+    yield Section("title", sections.title(review), 100)
+    yield Section("binding", sections.binding(review), 99)
+    yield Section("merge", sections.conflicts(review), 90, _left_out("list of conflicts"))
+    yield Section("systemic", sections.systemic(review), 85)
+    yield from _red_sections([lane for lane in reds if lane.id not in grouped], review.head)
+    yield Section("table", sections.lane_table(lanes[:TABLE_LANES]), 70, _short_table(lanes))
+    yield Section("claims", sections.claim_table(review.claims), 60, _left_out("table of claims"))
+    yield Section("policy", sections.policy(review), 65, _left_out("list of edits to the rules"))
+    yield Section("older", sections.older_reds(review), 40, _left_out("list of older reds"))
+    yield Section("not-run", sections.not_run(review), 30, _left_out("list of lanes not proven"))
+    yield from _more_lanes(lanes[TABLE_LANES:])
+    yield Section("notes", sections.notes(review), 95)
+
+
+def _left_out(what: str) -> str:
+    return f"_The {what} is left out, since it is too long; the full report has it._"
+
+
+def _red_sections(reds: list[LaneReview], head: str) -> Iterator[Section]:
+    for position, lane in enumerate(reds[:RED_LANES]):
+        short = f"- {sections.SIGN[lane.verdict]} {code(lane.id)} {lane.verdict}"
+        yield Section(f"red {lane.id}", sections.red_lane(lane, head), 80 - position, short)
+    if len(reds) > RED_LANES:
+        names = ", ".join(code(lane.id) for lane in reds[RED_LANES : RED_LANES + 40])
+        yield Section("more reds", f"{len(reds) - RED_LANES} more red lanes: {names}", 79)
+
+
+def _more_lanes(rest: list[LaneReview]) -> Iterator[Section]:
+    if rest:
+        content = folded(f"{len(rest)} more lanes", sections.lane_table(rest))
+        yield Section("more", content, 10, f"_{len(rest)} more lanes are in the full report._")
+
+
+def _short_table(lanes: list[LaneReview]) -> str:
+    counts = {verdict: sum(lane.verdict is verdict for lane in lanes) for verdict in Verdict}
+    return ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
