@@ -6,11 +6,11 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from greenlane.gates import commands, generation
+from greenlane.gates.adapters import adapter
 from greenlane.gates.commands import Failed, filled, quoted
 from greenlane.gates.contract import GateContext, Program
 from greenlane.gates.generation import Answer, Generation, Identity, Unusable
@@ -57,7 +57,7 @@ class Runner:
         return self.context.base()
 
     def oracle(self, name: str, oracle: Oracle, arm: Arm, request: Request) -> Generation:
-        command = oracle.command or self.adapter(oracle)
+        command = oracle.command or f"{adapter(oracle, self.context)} --prompts {{prompts}}"
         try:
             found = self.answers(f"oracle {name}", command, self.program, arm, request)
         except Failed as failure:
@@ -69,14 +69,6 @@ class Runner:
             told = spoke.version or "no version"
             raise Failed(Outcome.VOID, f"oracle {name} says {told}; the matrix says version {oracle.version}")
         return found.model_copy(update={"oracle": spoke.model_copy(update={"mode": oracle.mode})})
-
-    def adapter(self, oracle: Oracle) -> str:
-        """An adapter is a single script without imports of ours, so that it runs in any lane that has its package."""
-        assert oracle.adapter and oracle.model
-        script = f"oracle_{oracle.adapter}.py"
-        text = resources.files("greenlane.gates.oracles").joinpath(f"{oracle.adapter}.py").read_text()
-        (self.context.artifacts / script).write_text(text)
-        return f"{oracle.python} {script} --model {oracle.model} --mode {quoted(oracle.mode)} --prompts {{prompts}}"
 
     def answers(self, name: str, command: str, program: Program, arm: Arm, request: Request) -> Generation:
         copies = request.asked * arm.repeat

@@ -13,7 +13,6 @@ from greenlane.gates.contract import GateContext, Program
 from greenlane.gates.exact import Gate, arm_key
 from greenlane.gates.generation import Answer
 from greenlane.gates.near_tie import Judged
-from greenlane.gates.teacher import Teacher
 from greenlane.matrix.gates import Comparison, ExactConfig
 from greenlane.record.model import Outcome
 
@@ -34,11 +33,11 @@ def capture(
 
 def anchor_of(gate: Gate, comparison: Comparison, head: str, today: str) -> tuple[Path, Anchor]:
     config = gate.config
-    assert config.score is not None and comparison.anchors is not None
+    assert comparison.anchors is not None
     request = gate.request(comparison.workload or next(iter(config.workloads)))
     left, right = (gate.generation(arm, request) for arm in (comparison.left, comparison.right))
     paired = compare.pairs(left, right, (comparison.left, comparison.right))
-    teacher = Teacher(config.score, gate.program, config.timeout_s)
+    teacher = gate.teacher()
     results = near_tie.judge(paired, teacher, comparison.margin_nats)
     if problems := [problem for judged in results for problem in judged.problems]:
         raise Failed(Outcome.FAIL, f"{problems[0]}; that is an error, not an anchor")
@@ -49,7 +48,7 @@ def anchor_of(gate: Gate, comparison: Comparison, head: str, today: str) -> tupl
         device=left.device_key,
         oracle=oracle,
         arm=arm_key(config, comparison.left),
-        teacher=anchors.digest(config.score),
+        teacher=anchors.digest(teacher.command),
         head=head,
         captured=today,
         requests=tuple(anchored(a, b, by_prompt.get(a.name or "")) for a, b in paired),

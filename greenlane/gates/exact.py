@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from greenlane.gates import anchors, compare, near_tie, workload
+from greenlane.gates.adapters import adapter
 from greenlane.gates.arms import Request, Runner, identity
 from greenlane.gates.commands import Failed
 from greenlane.gates.contract import GateContext, Program
@@ -92,16 +93,15 @@ class Gate:
     def near_tie(
         self, request: Request, comparison: Comparison, paired: Pairs, left: Generation, right: Generation
     ) -> dict[str, Any]:
-        assert self.config.score is not None  # the matrix was refused otherwise
         problems: list[str] = []
         anchor = self.anchor(comparison, left, right) if comparison.anchors else None
         if anchor is not None:
             problems += near_tie.drift(left.requests, request.limits, anchor)
-        teacher = Teacher(self.config.score, self.program, self.config.timeout_s)
+        teacher = self.teacher()
         results = near_tie.judge(paired, teacher, comparison.margin_nats)
         problems += [problem for judged in results for problem in judged.problems]
         if anchor is not None:
-            same = anchor.teacher == anchors.digest(self.config.score)
+            same = anchor.teacher == anchors.digest(teacher.command)
             problems += near_tie.against_recorded(results, anchor, comparison.margin_nats, same)
         verdict: dict[str, Any] = {
             "outcome": Outcome.FAIL if problems else Outcome.PASS,
@@ -117,6 +117,14 @@ class Gate:
             "anchored": anchor is not None,
         }
         return verdict | ({"reason": problems[0], "problems": problems} if problems else {})
+
+    def teacher(self) -> Teacher:
+        command = self.config.score
+        if command is None:
+            assert self.config.teacher is not None  # the matrix was refused otherwise
+            oracle = self.config.teacher
+            command = oracle.command or f"{adapter(oracle, self.context)} {{pairs}}"
+        return Teacher(command, self.program, self.config.timeout_s)
 
     def anchor(self, comparison: Comparison, left: Generation, right: Generation) -> anchors.Anchor:
         assert comparison.anchors is not None

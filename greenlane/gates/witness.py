@@ -119,7 +119,7 @@ READERS = {"emulator": emulator, "rocprofv3": rocprofv3, "nsys": nsys}
 
 
 def by_counter(kernels: Mapping[str, int], counters: Iterable[str], names: Mapping[str, str]) -> dict[str, int]:
-    """Launches by the engine's counter names; by default a counter is the kernel of its name, perhaps with `_kernel`."""
+    """Launches by the engine's counter names; `names` holds patterns for those that no kernel is called after."""
     patterns = {counter: re.compile(names.get(counter) or default_pattern(counter)) for counter in counters}
     return {
         counter: sum(count for kernel, count in kernels.items() if pattern.search(kernel))

@@ -144,7 +144,8 @@ class Proof(Section):
 
 class ExactConfig(Section):
     generate: str  # shell command that prints the JSON; {prompts} {options} {seed} {arrivals} {output} ...
-    score: str | None = None  # teacher forcing: {prompt_ids} {token_ids}
+    score: str | None = None  # teacher forcing by a command: {pairs}, or {prompt_ids} and {token_ids}
+    teacher: Oracle | None = None  # teacher forcing by another engine, instead of `score`
     format: Annotated[Literal["json"], BeforeValidator(lambda value: _refuse_text(value))] = "json"
     workloads: Annotated[dict[Name, Workload], BeforeValidator(_without_nulls)]
     arms: Annotated[dict[Name, Arm], BeforeValidator(_without_nulls)]
@@ -171,8 +172,8 @@ class ExactConfig(Section):
             raise ValueError(f"compare.{name}: say which workload: {', '.join(sorted(self.workloads))}")
         if comparison.workload is not None and comparison.workload not in self.workloads:
             raise ValueError(f"compare.{name}: no workload {comparison.workload!r}")
-        if comparison.policy == "near_tie" and self.score is None:
-            raise ValueError(f"compare.{name}: near_tie needs `score`, the teacher-forcing command")
+        if comparison.policy == "near_tie" and (self.score is None) == (self.teacher is None):
+            raise ValueError(f"compare.{name}: near_tie needs `score`, a teacher-forcing command, or a `teacher`")
         if self.arms[comparison.left].golden:
             raise ValueError(f"compare.{name}: a golden file stands on the right; the left arm is the one judged")
 
@@ -280,3 +281,4 @@ def _placeholders(command: str, where: str, any_of: set[str]) -> None:
 
 
 Arm.model_rebuild()
+ExactConfig.model_rebuild()
