@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from greenlane.errors import GreenlaneError
+from greenlane.matrix.globs import compiled
 from greenlane.matrix.model import Lane, Matrix, Stage
 
 # How each package manager calls what a lane may lack, in the order in which managers are looked for.
@@ -74,6 +76,9 @@ def command(arguments: argparse.Namespace) -> int:
     matrix = load(arguments.matrix)
     machine = look(matrix, arguments.matrix.resolve().parent)
     print("\n".join(report(machine, [prospect(lane, machine) for lane in matrix.lanes])))
+    idle = list(idle_globs(matrix, tree_files(machine.root)))
+    if idle:
+        print("\nGlobs that match no file:", *idle, sep="\n  ")
     return 0
 
 
@@ -90,6 +95,31 @@ def look(matrix: Matrix, root: Path) -> Machine:
         tools=frozenset(tool for tool in wanted if shutil.which(tool)),
         root=root,
     )
+
+
+def tree_files(root: Path) -> list[str]:
+    """What git knows of the folder, or everything in it where git knows nothing."""
+    from greenlane.matrix import git
+
+    try:
+        return list(git.Tree.at(root).files)
+    except GreenlaneError:
+        return [path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()]
+
+
+def idle_globs(matrix: Matrix, files: list[str]) -> Iterator[str]:
+    """Globs that say something about files that aren't there: most likely misspelt."""
+    said: dict[str, None] = {}
+    for lane in matrix.lanes:
+        for name in ("sources", "paths", "setup_inputs"):
+            for glob in getattr(lane, name):
+                if not any(compiled(glob).fullmatch(path) for path in files):
+                    mark = lane.marks.get(name)
+                    said[f"{glob} ({name}{f', {mark}' if mark else ''})"] = None
+    for glob in matrix.irrelevant:
+        if not any(compiled(glob).fullmatch(path) for path in files):
+            said[f"{glob} (irrelevant)"] = None
+    yield from said
 
 
 def _cards() -> Iterator[str]:

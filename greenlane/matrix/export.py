@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from greenlane.matrix import rows as lane_rows
@@ -32,13 +33,14 @@ def command(arguments: argparse.Namespace) -> int:
         rows_left = [row for row in rows if choices[row["id"]].selected]
     else:
         rows_left = rows
+    for line in _why(rows, choices):
+        print(line, file=sys.stderr)
     if arguments.json:
         print(json.dumps({"lanes": [{key: row[key] for key in JSON_KEYS} for row in rows_left]}, indent=1))
     elif arguments.github:
         print(json.dumps(github(rows_left)))
     else:
         print(table(rows_left), end="")
-        _say_choices(rows, choices)
     return 0
 
 
@@ -75,8 +77,8 @@ def _cell(value: Any) -> str:
     return (",".join(value) if isinstance(value, list) else value) or "-"
 
 
-def _say_choices(rows: Sequence[Row], choices: dict[str, Any]) -> None:
-    """Why a change selects each lane or not."""
+def _why(rows: Sequence[Row], choices: dict[str, Any]) -> Iterator[str]:
+    """Why a change selects each lane or not; beside the output, which a program may read."""
     for row in rows if choices else ():
         choice = choices[row["id"]]
-        print(f"{row['id']}: {'selected' if choice.selected else 'not selected'}: {choice.why}")
+        yield f"{row['id']}: {'selected' if choice.selected else 'not selected'}: {choice.why}"

@@ -8,12 +8,13 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from greenlane.matrix.model import Evidence, Stage
-from greenlane.matrix.values import Commands, OptionalWords, Seconds, Size, Text, Word, Words, listed, matching
+from greenlane.matrix.values import Commands, OptionalWords, Seconds, Size, Text, Word, Words, inside, listed, matching
 
 Name = Annotated[
     Word, AfterValidator(matching(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", "a name of letters, digits, _ . + and -"))
 ]
 Macro = Annotated[Word, AfterValidator(matching(r"[A-Za-z_]\w*", "the name of a preprocessor macro"))]
+Inside = Annotated[Word, AfterValidator(inside)]
 Commanded = Literal["image", "configure", "build", "test"]  # the stages that run commands
 Day = Annotated[Word, AfterValidator(lambda text: date.fromisoformat(text).isoformat())]
 
@@ -33,7 +34,7 @@ class Common(Part):
     Later layers win. Mappings merge key by key (`null` removes a key), tags add up, everything else is replaced.
     """
 
-    dockerfile: Word | None = key(
+    dockerfile: Inside | None = key(
         "Dockerfile of the image, relative to the matrix", example="dockerfile: dockerfiles/cpu.Dockerfile"
     )
     target: Word | None = key("build target of a multi-stage Dockerfile", example="target: build")
@@ -137,7 +138,9 @@ class Product(Settings):
     """Lanes for every combination of the axes."""
 
     backend: Word = key("the backend", example="backend: rocm", default=...)
-    toolkit: Words | None = key("the toolkit axis; not given: the backend's default", example='toolkit: ["7.0", "6.4"]')
+    toolkit: Annotated[Words, Field(min_length=1)] | None = key(
+        "the toolkit axis; not given: the backend's default", example='toolkit: ["7.0", "6.4"]'
+    )
     arch: OptionalWords | None = key(
         "the architecture axis; null: a lane without one", example="arch: [gfx1100, gfx1201]"
     )
@@ -161,7 +164,7 @@ class Exclude(Part):
         example="why: clang 21 has no gfx1250 device library",
         default=...,
     )
-    lanes: Words | None = key("globs on lane ids", example='lanes: "rocm-*-clang"')
+    lanes: Annotated[Words, Field(min_length=1)] | None = key("globs on lane ids", example='lanes: "rocm-*-clang"')
     backend: Word | None = key("glob on the backend", example="backend: rocm")
     toolkit: Word | None = key("glob on the toolkit", example='toolkit: "6.*"')
     arch: Word | None = key("glob on the architecture", example='arch: "gfx12*"')
@@ -177,7 +180,9 @@ class Exclude(Part):
 class Override(Settings):
     """Settings for the lanes that the globs match, applied in file order."""
 
-    lanes: Words = key("globs on lane ids; each must match", example='lanes: ["rocm-*", cuda-fat]', default=...)
+    lanes: Annotated[Words, Field(min_length=1)] = key(
+        "globs on lane ids; each must match", example='lanes: ["rocm-*", cuda-fat]', default=...
+    )
 
 
 class Lanes(Part):

@@ -55,6 +55,13 @@ def size(value: Any) -> int:
     return int(value)
 
 
+def inside(path: str) -> str:
+    """A path that stays below the matrix's folder."""
+    if path.startswith(("/", "~")) or ".." in path.split("/"):
+        raise ValueError("a path below the matrix's folder is wanted")
+    return path
+
+
 def matching(pattern: str, wanted: str) -> Callable[[str], str]:
     """A validator for words of one form; `wanted` ends the message."""
     compiled = re.compile(pattern)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from greenlane.cli import main
-from greenlane.lanes.doctor import Machine, prospect, report
-from greenlane.matrix.model import Image, Lane
+from greenlane.lanes.doctor import Machine, idle_globs, prospect, report
+from greenlane.matrix.model import Image, Lane, Matrix
 
 BARE = Machine(system="Linux x86_64", daemon=None, cards=frozenset(), tools=frozenset({"g++"}), root=Path("/nowhere"))
 HOST = Lane(
@@ -81,3 +81,10 @@ def test_the_command_prints_every_lane_of_a_matrix(tmp_path: Path, capsys: pytes
     (tmp_path / "matrix.yaml").write_text("backends: {cpu: {executor: host}}\nlanes: {products: [{backend: cpu}]}\n")
     assert main(["doctor", "--matrix", str(tmp_path / "matrix.yaml")]) == 0
     assert "\ncpu   yes    host   -    -\n" in capsys.readouterr().out
+
+
+def test_a_glob_that_matches_no_file_is_pointed_out() -> None:
+    lane = Lane(id="cpu", backend="cpu", sources=("src/**", "scr/**"), paths=("*.toml",))
+    matrix = Matrix(file="m.yaml", lanes=(lane,), irrelevant=("docs/**",))
+    found = list(idle_globs(matrix, ["src/a.cpp", "pyproject.toml"]))
+    assert found == ["scr/** (sources)", "docs/** (irrelevant)"]

@@ -91,6 +91,11 @@ def test_the_command_line_prints_the_mistakes_and_exits_with_two(capsys: pytest.
         ("macros: {USE_CPU: 1}", "macros: [USE_CPU]", "m.yaml:7:13: macros: a mapping is wanted"),
         ("HIP_VISIBLE_DEVICES: 0", "X: '{jobz}'", "unknown placeholder {jobz}; did you mean 'jobs'?"),
         ("stages: {build:", "stages: {exact:", "'exact' is not one of image, configure, build, test"),
+        ('toolkit: ["7.0", "6.4"]', "toolkit: []", "m.yaml:19:32: toolkit: it must not be empty"),
+        ("variant: [null, clang, sanitize]", "variant: []", "variant: it must not be empty"),
+        ('lanes: "rocm-*"', "lanes: []", "m.yaml:23:15: lanes: it must not be empty"),
+        ("compiler: hipcc", "dockerfile: ../x", "dockerfile: a path below the matrix's folder is wanted"),
+        ("compiler: hipcc", "dockerfile: /etc/x", "dockerfile: a path below the matrix's folder is wanted"),
         ("version: 1", "version: 2", "m.yaml:1:10: version: 2 is not one of 1"),
     ],
 )
