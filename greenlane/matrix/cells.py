@@ -156,7 +156,10 @@ class Axes:
         for index, entry in enumerate(excludes):
             mark = self.mark(nodes, index) if nodes else Mark(self.name, 1, 1)
             matched = [at for at, cell in enumerate(cells) if _matches(entry, cell)]
-            if not matched:
+            idle = [glob for glob in entry.lanes or () if not any(fnmatchcase(cell.id, glob) for cell in cells)]
+            for glob in idle:
+                self.problems.add(mark, f"{glob!r} of this exclusion matches no combination", absence=True)
+            if not matched and not idle:
                 self.problems.add(mark, "this exclusion matches no combination of the products", absence=True)
             excluded.extend(Excluded(cells[at].id, entry.why, mark) for at in matched if at not in gone)
             gone.update(matched)

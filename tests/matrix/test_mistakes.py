@@ -96,6 +96,11 @@ def test_the_command_line_prints_the_mistakes_and_exits_with_two(capsys: pytest.
         ('lanes: "rocm-*"', "lanes: []", "m.yaml:23:15: lanes: it must not be empty"),
         ("compiler: hipcc", "dockerfile: ../x", "dockerfile: a path below the matrix's folder is wanted"),
         ("compiler: hipcc", "dockerfile: /etc/x", "dockerfile: a path below the matrix's folder is wanted"),
+        (
+            'toolkit: "6.4", arch: gfx942',
+            'lanes: [rocm-gfx942, "cuda-*"]',
+            "m.yaml:21:7: 'cuda-*' of this exclusion matches",
+        ),
         ("version: 1", "version: 2", "m.yaml:1:10: version: 2 is not one of 1"),
     ],
 )
