@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from greenlane.errors import EnvironmentMissing
 from greenlane.gates.contract import Program
@@ -25,16 +26,22 @@ def rerun(session: Session, lane: Lane, end: LaneEnd) -> None:
     if red is None or _is_known(session, lane, red):
         return
     session.progress.said(f"{lane.id} {red} is red: the same stage on the base {(session.base or '')[:12]}")
-    with _session_for(session, lane, red) as base, base.locked(lane):
-        pipeline.run(base, lane)
+    with _session_for(session, lane, red) as (base, before):
+        if before is None:
+            session.progress.said(f"{lane.id} is new: the base has no such lane")
+            return
+        with base.locked(before):
+            pipeline.run(base, before)
 
 
 def program(session: Session, context: Context, stack: ExitStack) -> Program:
     """The base's build in the same kind of place, open until `stack` ends."""
     lane = context.lane
-    base = stack.enter_context(_session_for(session, lane, Stage.BUILD))
-    stack.enter_context(base.locked(lane))
-    there = pipeline.open_context(base, lane, stack, card=context.card)
+    base, before = stack.enter_context(_session_for(session, lane, Stage.BUILD))
+    if before is None:
+        raise EnvironmentMissing(f"lane {lane.id} is new: there is no base to measure it against")
+    stack.enter_context(base.locked(before))
+    there = pipeline.open_context(base, before, stack, card=context.card)
     course = pipeline.run_stages(base, there)
     red = next((result for result in course.results.values() if result.outcome.is_red), None)
     if red is not None:
@@ -48,9 +55,13 @@ def _is_known(session: Session, lane: Lane, stage: Stage) -> bool:
 
 
 @contextmanager
-def _session_for(session: Session, lane: Lane, until: Stage) -> Iterator[Session]:
-    """The base's tree, and a state folder of its own; one tree per lane, since lanes run side by side."""
+def _session_for(session: Session, lane: Lane, until: Stage) -> Iterator[tuple[Session, Lane | None]]:
+    """The base's tree, matrix and lane, with a state folder of its own; a tree per lane, for lanes run side by side."""
+    from greenlane.matrix import load
+
     purpose = f"base-{lane.id}"
     with worktree.of_commit(session.tree.path, session.state.root, session.base or "", purpose) as tree:
         options = replace(session.options, until=until, fresh=False)
-        yield replace(session, tree=tree, options=options, base=None, suffix=SUFFIX)
+        matrix = load(tree.path / Path(session.matrix.file).name)
+        base = replace(session, matrix=matrix, tree=tree, options=options, base=None, suffix=SUFFIX)
+        yield base, matrix.lane(lane.id)

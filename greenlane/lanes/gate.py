@@ -19,7 +19,12 @@ MOST_OUTPUT = 64 * 2**20  # characters of standard output that are kept for a ga
 
 
 def run_gate(context: Context, stage: Stage, gate: Gate) -> Ended:
-    about = GateContext(
+    result = gate(context.lane.gates[stage], program_in(context, stage), about(context, stage))
+    return Ended(result.outcome, result.reason, result.measurements, gate=result)
+
+
+def about(context: Context, stage: Stage) -> GateContext:
+    return GateContext(
         lane=context.lane,
         stage=stage,
         source=context.tree.path,
@@ -28,8 +33,6 @@ def run_gate(context: Context, stage: Stage, gate: Gate) -> Ended:
         base=context.base,
         log=context.log.line,
     )
-    result = gate(context.lane.gates[stage], program_in(context, stage), about)
-    return Ended(result.outcome, result.reason, result.measurements, gate=result)
 
 
 def program_in(context: Context, stage: Stage) -> Program:

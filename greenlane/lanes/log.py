@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -53,7 +54,8 @@ class StageLog:
 
     def close(self) -> None:
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError):  # a full disk was reported when it was written to
+                self._file.close()
             self._file = None
 
     def _write(self, text: str) -> None:

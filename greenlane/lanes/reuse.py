@@ -36,10 +36,8 @@ def digests(session: Session, lane: Lane, image: str | None) -> Digests:
 def find(session: Session, lane: Lane) -> Known | None:
     """Puts and returns a new record that repeats a green one; None when anything that goes in differs.
 
-    A run against a base is never answered: it measures, and the base may have moved.
+    Where speed is judged against a base, the base must be the same too.
     """
-    if session.base is not None:
-        return None
     executor = places.executor_name(session, lane)
     image = places.known_image(session, lane) if executor == places.DOCKER else None
     if executor == places.DOCKER and image is None:
@@ -62,6 +60,7 @@ def _same(session: Session, lane: Lane, record: Record, wanted: Digests, executo
     return (
         record.digests.model_copy(update={"matrix": wanted.matrix}) == wanted
         and record.trust == places.trust()
+        and (record.base == session.base or not lane.gates.get(Stage.BENCH))
         and ended >= set(plan.stages_of(lane, executor, session.options.until))
         and not evidence.missing(record.require, record.evidence)
         and tuple(record.require) == tuple(flag for flag in Evidence if flag in lane.require)
@@ -91,7 +90,7 @@ def _repeated(session: Session, record: Record, record_id: str) -> Record:
     return record.model_copy(
         update={
             "head": tree.head,
-            "base": tree.base,
+            "base": tree.base or session.base,
             "merge_tree": tree.merge_tree,
             "dirty": tree.dirty,
             "digests": record.digests.model_copy(update={"matrix": session.matrix.digest}),

@@ -76,6 +76,9 @@ def run_lane(session: Session, lane: Lane) -> LaneEnd:
         return end
     except EnvironmentMissing as error:
         return LaneEnd(lane.id, prevented=str(error))
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return LaneEnd(lane.id, prevented=f"{where}{error.strerror or error}; free space or mend the rights")
     except GreenlaneError:
         session.cancel.set()
         raise

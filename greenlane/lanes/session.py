@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from greenlane.executors.watchdog import Watchdog
-from greenlane.lanes import worktree
+from greenlane.lanes import policy, worktree
 from greenlane.lanes.folders import StateFolder
 from greenlane.lanes.progress import Plain, Progress
 from greenlane.lanes.tree import SourceTree, read, resolve
@@ -63,7 +63,8 @@ def open_session(matrix_file: Path, options: Options, *, base: str | None, merge
     state.prepare()
     commit = None if base is None else resolve(root, base)
     if not merge:
-        yield Session(matrix, read(root), state, options, commit)
+        yield Session(policy.judged_by_base(matrix, root, commit), read(root), state, options, commit)
         return
     with worktree.of_merge(root, state.root, commit) as tree:
-        yield Session(load(tree.path / matrix_file.name), tree, state, options, commit, suffix="@merge")
+        merged = policy.judged_by_base(load(tree.path / matrix_file.name), root, commit)
+        yield Session(merged, tree, state, options, commit, suffix="@merge")
