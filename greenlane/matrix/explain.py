@@ -44,9 +44,9 @@ def lines(expanded: Expanded) -> Iterator[str]:
         yield f"  targets {', '.join(lane.archs)}; wavefront {lane.wavefront or 'none'}, family {lane.family or 'none'}"
     for path in sorted(expanded.draft.origins):
         value = _at(expanded.draft.values, path)
-        if isinstance(value, dict) and value:
-            continue  # its keys say it
-        _, label = expanded.draft.origins[path]
+        node, label = expanded.draft.origins[path]
+        if (isinstance(value, dict) and value) or (value is None and node.value is not None):
+            continue  # its keys say it, or it went with what a later layer took away
         yield f"  {path} = {_text(value)}  ({label}, {marks[path]})"
     yield f"  digest = {lane.digest}"
 
