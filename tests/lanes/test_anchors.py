@@ -41,21 +41,23 @@ elif words[0] == "bench":
 else:
     asked = json.load(open(words[1]))
     print("loading the model")
-    print(json.dumps({"device": {"backend": "cpu", "arch": "toy"}, "kernel_launches": {"fused": 5 * ("--fused" in words)},
-                      "requests": [answer(one["prompt_token_ids"], one["max_tokens"]) for one in asked]}))
+    launches = {"fused": 5 * ("--fused" in words)}
+    answers = [answer(one["prompt_token_ids"], one["max_tokens"]) for one in asked]
+    device = {"backend": "cpu", "arch": "toy"}
+    print(json.dumps({"device": device, "kernel_launches": launches, "requests": answers}))
 '''
 PROMPTS = [{"name": "one", "prompt_token_ids": [3], "max_tokens": 6}, {"name": "two", "prompt_token_ids": [4, 5]}]
 GATES: dict[str, Any] = {
     "reach": {"on": {"options": "--fused"}, "off": {"options": "--plain"}, "must_reach": ["fused"]},
     "exact": {
-        "generate": "{python} {source}/engine.py generate {prompts} {options}",
-        "score": "{python} {source}/engine.py score {pairs}",
+        "generate": "python3 {source}/engine.py generate {prompts} {options}",
+        "score": "python3 {source}/engine.py score {pairs}",
         "workloads": {"main": {"prompts": PROMPTS, "max_tokens": 8}},
         "arms": {"device": {"options": "--turn"}, "golden": {"golden": "golden.json"}},
         "compare": {"oracle": {"left": "device", "right": "golden", "policy": "near_tie", "anchors": "anchors"}},
     },
     "bench": {
-        "command": "{python} {source}/engine.py bench",
+        "command": "python3 {source}/engine.py bench",
         "metrics": {"speed": {"path": "speed", "direction": "higher"}},
     },
 }
@@ -125,7 +127,9 @@ def test_a_lane_without_an_exact_gate_is_refused(engine: Any) -> None:
 
 
 def test_a_red_build_gives_nothing_to_capture_from(engine: Any) -> None:
-    engine.write(gates=GATES, stages={"configure": "true", "build": "echo 'error: missing brace' >&2; false"})
+    engine.write(
+        gates=GATES, require=["built"], stages={"configure": "true", "build": "echo 'error: missing brace' >&2; false"}
+    )
     engine.commit("broken")
     done = engine.greenlane("anchors", "capture", "cpu")
     assert done.returncode == 1 and "build is red" in done.stderr
