@@ -36,7 +36,8 @@ def choose(matrix_file: Path, rev: str) -> list[Choice]:
     before = _digests_before(tree, base, matrix_file.name) if matrix_file.name in changes else None
     graph = IncludeGraph(tree.folder, tree.files)
     closures: dict[Any, Closure] = {}  # lanes that compile the same share one
-    rules = [_Rules.of(lane, tree, graph, closures) for lane in matrix.lanes]
+    mentions: dict[str, frozenset[str]] = {}
+    rules = [_Rules.of(lane, tree, graph, closures, mentions) for lane in matrix.lanes]
     shared = _Shared(matrix, matrix_file.name, changes, before, rules)
     return [Choice(lane.id, *shared.judge(lane, own)) for lane, own in zip(matrix.lanes, rules, strict=True)]
 
@@ -51,17 +52,25 @@ class _Rules:
     mentioned: frozenset[str]  # files that its settings name: Dockerfile, prompts, golden ids
 
     @classmethod
-    def of(cls, lane: Lane, tree: git.Tree, graph: IncludeGraph, closures: dict[Any, Closure]) -> _Rules:
+    def of(
+        cls,
+        lane: Lane,
+        tree: git.Tree,
+        graph: IncludeGraph,
+        closures: dict[Any, Closure],
+        mentions: dict[str, frozenset[str]],
+    ) -> _Rules:
         key = (lane.sources, lane.include_dirs)
         if key not in closures:
             sources = [path for path in tree.files if first_match(lane.sources, path)]
             closures[key] = graph.closure(sources, lane.include_dirs)
         reached, missing, computed = closures[key]
         texts = json.dumps([dict(lane.gates), dict(lane.stages)], default=str)
-        mentioned = {path for path in tree.files if len(path) > 3 and path in texts}
-        mentioned |= {lane.image.dockerfile} if lane.image else set()
+        if texts not in mentions:
+            mentions[texts] = frozenset(path for path in tree.files if len(path) > 3 and path in texts)
+        named = mentions[texts].union(lane.setup_inputs, [lane.image.dockerfile] if lane.image else ())
         names = frozenset(posixpath.basename(name) for name in missing)
-        return cls(reached, names, computed, frozenset(mentioned | set(lane.setup_inputs)))
+        return cls(reached, names, computed, named)
 
     def claim(self, lane: Lane, path: str) -> str | None:
         """Why the file affects the lane, as far as the lane's own rules say."""

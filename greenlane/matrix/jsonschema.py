@@ -73,6 +73,8 @@ def _partial(value: Any) -> Any:
         partial["properties"] = {
             key: {"anyOf": [inner, {"type": "null"}]} for key, inner in partial["properties"].items()
         }
+    if isinstance(partial.get("additionalProperties"), dict):
+        partial["additionalProperties"] = {"anyOf": [partial["additionalProperties"], {"type": "null"}]}
     if partial.get("type") == "number":
         partial["type"] = ["number", "string"]  # 1%, 20m
     return partial

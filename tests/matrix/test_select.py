@@ -135,3 +135,13 @@ def test_explain_says_why_a_lane_does_not_exist(matrix: Path, capsys: pytest.Cap
     assert "no product or include of 'cpu' names 'icx'; it has cpu, cpu-clang, cpu-sanitize" in capsys.readouterr().out
     assert main(["explain", "rocn-gfx1100", "--matrix", str(matrix)]) == 2
     assert "did you mean 'rocm-gfx1100'?" in capsys.readouterr().err
+
+
+def test_explain_leaves_out_what_went_with_a_gate(matrix: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bench = "gates: {bench: {command: run, metrics: {m: {path: a, direction: higher}}}}\n"
+    text = matrix.read_text().replace("env: {HIP_VISIBLE_DEVICES: 0}", "gates: {bench: null}")
+    matrix.write_text(text + bench)
+    assert main(["explain", "rocm-gfx942", "--matrix", str(matrix)]) == 0
+    out = capsys.readouterr().out
+    assert "  gates.bench = (taken away)  (override 1," in out
+    assert "gates.bench.command" not in out
