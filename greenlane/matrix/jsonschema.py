@@ -68,13 +68,17 @@ def _partial(value: Any) -> Any:
         return [_partial(inner) for inner in value]
     if not isinstance(value, dict):
         return value
-    partial = {key: _partial(inner) for key, inner in value.items() if key != "required" or isinstance(inner, dict)}
-    if isinstance(partial.get("properties"), dict):
-        partial["properties"] = {
-            key: {"anyOf": [inner, {"type": "null"}]} for key, inner in partial["properties"].items()
-        }
+    dropped = ("required", "minProperties")
+    partial = {key: _partial(inner) for key, inner in value.items() if key not in dropped or isinstance(inner, dict)}
+    for holder in ("properties", "patternProperties"):
+        if isinstance(partial.get(holder), dict):
+            partial[holder] = {key: _or_null(inner) for key, inner in partial[holder].items()}
     if isinstance(partial.get("additionalProperties"), dict):
-        partial["additionalProperties"] = {"anyOf": [partial["additionalProperties"], {"type": "null"}]}
+        partial["additionalProperties"] = _or_null(partial["additionalProperties"])
     if partial.get("type") == "number":
         partial["type"] = ["number", "string"]  # 1%, 20m
     return partial
+
+
+def _or_null(schema: Any) -> dict[str, Any]:
+    return {"anyOf": [schema, {"type": "null"}]}
