@@ -38,7 +38,7 @@ class Batch:
         self._runner.add(
             sequence.row,
             np.array(sequence.token_ids, dtype=np.int32),
-            sequence.params.for_core(sequence.seed),
+            sequence.sampling,
             sequence.num_prompt_tokens,
         )
 

@@ -129,6 +129,7 @@ class LLM:
                 max_tokens=max_tokens,
                 params=params,
                 seed=choice_seed(seed, index),
+                sampling=params.for_core(choice_seed(seed, index)),
                 stop_ids=stop_ids,
                 leader=sequences[0] if index else None,
                 grammar=grammars[index],

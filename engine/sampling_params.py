@@ -83,19 +83,22 @@ class SamplingParams:
     def for_core(self, seed: int) -> _core.Sampling:
         from engine import _core
 
-        return _core.Sampling(
-            temperature=self.temperature,
-            top_k=self.top_k,
-            top_p=self.top_p,
-            min_p=self.min_p,
-            repetition_penalty=self.repetition_penalty,
-            presence_penalty=self.presence_penalty,
-            frequency_penalty=self.frequency_penalty,
-            seed=seed,
-            logit_bias=dict(self.logit_bias) or None,
-            top_logprobs=self.logprobs,
-            prompt_logprobs=self.prompt_logprobs,
-        )
+        try:
+            return _core.Sampling(
+                temperature=self.temperature,
+                top_k=self.top_k,
+                top_p=self.top_p,
+                min_p=self.min_p,
+                repetition_penalty=self.repetition_penalty,
+                presence_penalty=self.presence_penalty,
+                frequency_penalty=self.frequency_penalty,
+                seed=seed,
+                logit_bias=dict(self.logit_bias) or None,
+                top_logprobs=self.logprobs,
+                prompt_logprobs=self.prompt_logprobs,
+            )
+        except ValueError as error:  # a value that is possible here but not as float32
+            raise RequestError(f"impossible sampling parameters: {error}") from None
 
 
 def choice_seed(seed: int, choice: int) -> int:

@@ -33,6 +33,7 @@ class Sequence:
     max_tokens: int
     params: SamplingParams
     seed: int
+    sampling: Any = None  # the core's form of params and seed
     priority: int = 0  # smaller goes first
     client: str | None = None  # whose share it counts against
     arrival: float = 0.0  # seconds, monotonic

@@ -30,10 +30,10 @@ REFUSALS = {
     400: "The request can't be served as asked",
     401: "The API key is missing or wrong",
     404: "Another model than the one served",
+    408: "The deadline has passed",
     413: "The body is too large",
     429: "The queue is full; Retry-After says when to come again",
     503: "The engine failed, or the server is shutting down",
-    504: "The deadline has passed",
 }
 POSTS: dict[str, tuple[type[BaseModel], str, tuple[str, ...]]] = {
     "/v1/completions": (protocol.CompletionBody, "Continue a prompt", ("id", "object", "choices", "usage")),
@@ -70,9 +70,9 @@ def document() -> dict[str, Any]:
 
 def _post(body: type[BaseModel], summary: str, keys: tuple[str, ...]) -> dict[str, Any]:
     content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}}}
-    answers = {"application/json": {"schema": _object(keys)}}
+    answers: dict[str, Any] = {"application/json": {"schema": _object(keys)}}
     if "stream" in body.model_fields:
-        answers["text/event-stream"] = {"schema": {"type": "string"}}
+        answers["text/event-stream"] = {}
     return {
         "summary": summary,
         "requestBody": {"required": True, "content": content},

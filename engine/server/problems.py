@@ -20,7 +20,7 @@ ANSWERS: list[tuple[type[EngineError], tuple[int, str, str | None]]] = [
     (DeviceFailed, (503, "server_error", "engine_failed")),
 ]
 ENDINGS = {
-    FinishReason.DEADLINE: (504, "timeout_error", "deadline_exceeded"),
+    FinishReason.DEADLINE: (408, "timeout_error", "deadline_exceeded"),
     FinishReason.ERROR: (503, "server_error", "engine_failed"),
     FinishReason.ABORT: (499, "server_error", "aborted"),
 }

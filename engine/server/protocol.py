@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
+
+def _whole(value: Any) -> Any:
+    """JSON knows one kind of number: 10.0 is a whole one."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
 Text = Annotated[str, StringConstraints(max_length=1 << 22)]
-TokenId = Annotated[int, Field(ge=0, lt=1 << 31)]
+TokenId = Annotated[Whole, Field(ge=0, lt=1 << 31)]
 MAX_MESSAGES = 2048
 
 
@@ -54,15 +61,15 @@ class Generation(Body):
     `ignore_eos` and `stop_token_ids` go beyond OpenAI's API."""
 
     model: str | None = Field(default=None, max_length=512)
-    n: int = Field(default=1, ge=1, le=128)
+    n: Whole = Field(default=1, ge=1, le=128)
     temperature: float | None = Field(default=None, ge=0, le=10000)
     top_p: float | None = Field(default=None, gt=0, le=1)
-    top_k: int = Field(default=0, ge=0, lt=1 << 31)
+    top_k: Whole = Field(default=0, ge=0, lt=1 << 31)
     min_p: float = Field(default=0.0, ge=0, le=1)
     repetition_penalty: float = Field(default=1.0, gt=0, le=10000)
     presence_penalty: float | None = Field(default=None, ge=-2, le=2)
     frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
-    seed: int | None = Field(default=None, ge=-(1 << 63), lt=1 << 64)
+    seed: Whole | None = Field(default=None, ge=-(1 << 63), lt=1 << 64)
     stop: str | list[str] | None = None
     stop_token_ids: list[TokenId] = Field(default=[], max_length=64)
     ignore_eos: bool = False
@@ -72,17 +79,15 @@ class Generation(Body):
     response_format: ResponseFormat | None = None
     user: str | None = Field(default=None, max_length=512)
     metadata: dict[str, str] | None = None
-    store: Literal[False] | None = None
-    priority: int = Field(default=0, ge=-100, le=100)
+    priority: Whole = Field(default=0, ge=-100, le=100)
     timeout: float | None = Field(default=None, gt=0, le=86400)
 
 
 class CompletionBody(Generation):
     prompt: Text | list[Text] | list[TokenId] | list[list[TokenId]]
-    max_tokens: int | None = Field(default=16, ge=1, lt=1 << 31)
-    logprobs: int | None = Field(default=None, ge=0, le=20)
+    max_tokens: Whole | None = Field(default=16, ge=1, lt=1 << 31)
+    logprobs: Whole | None = Field(default=None, ge=0, le=20)
     echo: bool | None = None
-    best_of: Literal[1] | None = None
     suffix: None = None
 
 
@@ -99,10 +104,10 @@ class Message(Body):
 
 class ChatBody(Generation):
     messages: list[Message] = Field(min_length=1, max_length=MAX_MESSAGES)
-    max_tokens: int | None = Field(default=None, ge=1, lt=1 << 31)
-    max_completion_tokens: int | None = Field(default=None, ge=1, lt=1 << 31)
+    max_tokens: Whole | None = Field(default=None, ge=1, lt=1 << 31)
+    max_completion_tokens: Whole | None = Field(default=None, ge=1, lt=1 << 31)
     logprobs: bool | None = None
-    top_logprobs: int | None = Field(default=None, ge=0, le=20)
+    top_logprobs: Whole | None = Field(default=None, ge=0, le=20)
 
 
 class TokenizeBody(Body):

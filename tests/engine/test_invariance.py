@@ -64,7 +64,7 @@ def test_late_arrivals_and_aborts_change_no_id(llm: LLM, alone: list[list[int]])
 
 
 def test_preemption_changes_no_id(llm: LLM, alone: list[list[int]]) -> None:
-    tight = fresh(llm, kv_cache_tokens=88, block_size=8)
+    tight = fresh(llm, kv_cache_tokens=64, block_size=2)
     outputs = tight.generate(PROMPTS, GREEDY)
     assert [output.token_ids for output in outputs] == alone
     assert tight.loop.scheduler.preemptions > 0

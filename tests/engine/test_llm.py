@@ -85,6 +85,7 @@ def test_chat_answers_with_the_end_of_turn(llm: LLM) -> None:
         ([49152], {}, RequestError, "outside the vocabulary"),
         ([-1], {}, RequestError, "outside the vocabulary"),
         ([1], {"logit_bias": {50000: 1.0}}, RequestError, "outside"),
+        ([1], {"repetition_penalty": 5e-324}, RequestError, "repetition_penalty"),
         ("\ud800", {}, RequestError, "surrogate"),
     ],
 )

@@ -32,11 +32,6 @@ class Words:
         return Detokenizer(self, keep_special=keep_special)
 
 
-@pytest.fixture(autouse=True)
-def no_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SamplingParams, "for_core", lambda self, seed: None)
-
-
 class Engine:
     def __init__(
         self,
