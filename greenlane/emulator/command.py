@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -12,10 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import greenlane
-from greenlane.emulator import build, toolchain
+from greenlane.emulator import build, outcome, toolchain
 from greenlane.errors import EnvironmentMissing, LaneRed, MatrixError
 
 ARCHITECTURES = ("gfx1100", "gfx1101", "gfx1102", "gfx1150", "gfx1151", "gfx1200", "gfx1201", "gfx90a", "gfx942")
+# Files that the caller may ask for: launch counts (the second witness of `reach`), the sanitizer's findings.
+COUNTS, FINDINGS = "GREENLANE_EMULATOR_COUNTS", "GREENLANE_EMULATOR_FINDINGS"
 
 
 def command(arguments: argparse.Namespace) -> int:
@@ -25,11 +26,18 @@ def command(arguments: argparse.Namespace) -> int:
         raise MatrixError("emulate: no program given: greenlane emulate --arch gfx1100 -- PROGRAM ARGS...")
     if arguments.arch not in ARCHITECTURES:
         raise MatrixError(f"emulate: unknown architecture {arguments.arch!r} (known: {', '.join(ARCHITECTURES)})")
+    wanted = {name: Path(os.environ[name]).absolute() for name in (COUNTS, FINDINGS) if os.environ.get(name)}
+    for stale in wanted.values():
+        stale.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="greenlane-emulate-") as scratch:
-        findings = Path(os.environ.get("GREENLANE_EMULATOR_FINDINGS") or Path(scratch) / "findings.json")
-        findings.unlink(missing_ok=True)
-        status = run(program, environment(arguments.arch, os.environ, findings, sanitize=arguments.sanitize))
-        errors = _errors(findings)
+        left = Path(scratch)
+        status = run(program, environment(arguments.arch, os.environ, left, sanitize=arguments.sanitize))
+        found, counted = outcome.findings(left), outcome.counts(left)
+    if COUNTS in wanted and counted is not None:
+        outcome.write(wanted[COUNTS], counted)
+    if FINDINGS in wanted and arguments.sanitize:
+        outcome.write(wanted[FINDINGS], {"schema": 1, "findings": found})
+    errors = sum(finding["severity"] == "error" for finding in found)
     if status == 0 and errors:
         raise LaneRed(f"emulate: the sanitizer found {errors} {'error' if errors == 1 else 'errors'} (see above)")
     return status
@@ -46,8 +54,8 @@ def run(program: list[str], variables: Mapping[str, str]) -> int:
     return status if status >= 0 else 128 - status
 
 
-def environment(arch: str, given: Mapping[str, str], findings: Path, *, sanitize: bool) -> dict[str, str]:
-    """The program's environment: the library path, and what the runtime needs to translate."""
+def environment(arch: str, given: Mapping[str, str], left: Path, *, sanitize: bool) -> dict[str, str]:
+    """The program's environment: the library path, and what the runtime needs to translate. In `left` it leaves its counts."""
     tools = toolchain.find()
     cache = cache_folder(given) / toolchain.cache_key(tools)
     library = build.runtime(tools, cache)
@@ -60,7 +68,7 @@ def environment(arch: str, given: Mapping[str, str], findings: Path, *, sanitize
         "GREENLANE_EMULATOR_ROOT": str(Path(greenlane.__file__).parent.parent),
         "GREENLANE_EMULATOR_SYMBOLIZER": tools.symbolizer,
         "GREENLANE_EMULATOR_TRANSLATOR": toolchain.sources_digest(),
-        "GREENLANE_EMULATOR_FINDINGS": str(findings),
+        "GREENLANE_EMULATOR_OUTCOME": str(left),
     }
     if sanitize:
         chosen["GREENLANE_EMULATOR_SANITIZE"] = "1"
@@ -81,10 +89,3 @@ def cache_folder(given: Mapping[str, str]) -> Path:
             f"emulate: can't write the cache {folder}: {error.strerror}; name another by GREENLANE_EMULATOR_CACHE_DIR"
         ) from None
     return folder
-
-
-def _errors(path: Path) -> int:
-    if not path.exists():
-        return 0
-    found = json.loads(path.read_text())["findings"]
-    return sum(finding["severity"] == "error" for finding in found)

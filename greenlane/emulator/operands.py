@@ -43,6 +43,9 @@ _APERTURES = {
     "src_shared_limit": "kSharedAperture + 0xffffffff",
     "src_private_limit": "kPrivateAperture + 0xffffffff",
 }
+# neg and abs on operands that are only moved (v_cndmask) work on the sign bit.
+_SIGN = {"u32": "0x80000000u", "u16": "(u16)0x8000"}
+_BELOW_SIGN = {"u32": "0x7fffffffu", "u16": "(u16)0x7fff"}
 _LOCALS = {
     "dual",
     "moved",
@@ -174,10 +177,12 @@ class Registers:
             value = self.v32(text)
         value = f"({_VECTOR[kind]})({value})"
         if absolute:
-            value = f"magnitude({value})" if kind[0] == "f" else self._integer_modifier(text)
+            value = f"magnitude({value})" if kind[0] == "f" else f"({value} & {_BELOW_SIGN[kind]})"
         if negated:
-            value = f"neg({value})" if kind[0] == "f" else f"(-{value})"
-        return value if not extended else self._integer_modifier(text)
+            value = f"neg({value})" if kind[0] == "f" else f"({value} ^ {_SIGN[kind]})"
+        if extended:
+            raise UnknownInstruction(text, "sext outside of SDWA")
+        return value
 
     def set_v32(self, text: str, value: str) -> str:
         name = text if text == "dual" else self.names(text)[0]
@@ -211,10 +216,6 @@ class Registers:
         name = f"{bank}{number}"
         (self.vectors if bank in "va" else self.scalars).add(name)
         return name
-
-    @staticmethod
-    def _integer_modifier(text: str) -> str:
-        raise UnknownInstruction(text, "a float modifier on an integer operand")
 
 
 def vector_type(kind: str) -> str:

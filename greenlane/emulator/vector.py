@@ -13,7 +13,7 @@ from greenlane.emulator.vector_table import OPERATIONS, PACKED, Operation
 _OUTPUT_SCALE = {"mul:2": "2.0", "mul:4": "4.0", "div:2": "0.5"}
 _KNOWN = {"clamp", "mul", "div", "op_sel", "op_sel_hi", "neg_lo", "neg_hi"}
 # On gfx9 a 16-bit result clears the upper half of its register, except for these.
-_KEEPS_UPPER_HALF = re.compile(r"v_(fma|mad|div_fixup|min3|max3|med3)_\w+16")
+_KEEPS_UPPER_HALF = re.compile(r"v_(fma|mad|div_fixup|min3|max3|med3)_(?!legacy)\w+16")
 
 
 def translate(one: Instruction, registers: Registers) -> str | None:

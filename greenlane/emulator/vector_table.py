@@ -299,7 +299,11 @@ SAME = {
     "v_minmax_num_f16": "v_minmax_f16",
     "v_max_num_f64": "v_max_f64",
     "v_min_num_f64": "v_min_f64",
-    "v_mul_dx9_zero_f16": "v_mul_f16",
+    "v_mad_legacy_u16": "v_mad_u16",
+    "v_mad_legacy_i16": "v_mad_i16",
+    "v_mad_legacy_f16": "v_mad_f16",
+    "v_fma_legacy_f16": "v_fma_f16",
+    "v_div_fixup_legacy_f16": "v_div_fixup_f16",
 }
 
 # Two 16-bit (or, in register pairs, 32-bit) operations side by side: the table above holds what each half does.

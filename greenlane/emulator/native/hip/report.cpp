@@ -270,8 +270,10 @@ void report(Wave* wave, Finding finding, Access access, uint32_t pc, int lane, u
 void write_outcome() {
   const bool launched =
       std::any_of(all_functions().begin(), all_functions().end(), [](const Function* f) { return f->launches > 0; });
-  if (launched && !settings().counts.empty()) write_file(settings().counts, counts_json());
-  if (!settings().findings.empty() && !notes().all.empty()) write_file(settings().findings, findings_json());
+  if (settings().outcome.empty()) return;
+  const std::string id = "-" + std::to_string(getpid()) + ".json";
+  if (launched) write_file(settings().outcome + "/counts" + id, counts_json());
+  if (!notes().all.empty()) write_file(settings().outcome + "/findings" + id, findings_json());
 }
 
 }  // namespace greenlane

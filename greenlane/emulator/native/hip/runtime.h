@@ -27,7 +27,7 @@ namespace greenlane {
 // Settings, read once from GREENLANE_EMULATOR_*.
 struct Settings {
   enum class Order { kForward, kReverse, kRandom };
-  std::string arch, cache, python, root, symbolizer, counts, findings, translator;
+  std::string arch, cache, python, root, symbolizer, outcome, translator;
   bool sanitize = false;
   bool deferred = false;  // stream operations run as late as they may
   Order order = Order::kForward;

@@ -27,8 +27,7 @@ Settings read_settings() {
   s.python = variable("PYTHON", "python3");
   s.root = variable("ROOT");
   s.symbolizer = variable("SYMBOLIZER");
-  s.counts = variable("COUNTS");
-  s.findings = variable("FINDINGS");
+  s.outcome = variable("OUTCOME");
   s.translator = variable("TRANSLATOR");
   s.sanitize = variable("SANITIZE") == "1";
   s.deferred = variable("DEFERRED") == "1";
@@ -60,7 +59,7 @@ constexpr Architecture kArchitectures[] = {
 }  // namespace
 
 const Settings& settings() {
-  static const Settings read = read_settings();
+  static const Settings& read = *new Settings(read_settings());  // read once more when the program ends
   return read;
 }
 

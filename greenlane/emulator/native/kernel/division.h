@@ -51,7 +51,9 @@ inline T div_scale_lane(T value, T denominator, T numerator, bool& flag) {
     return is_denominator ? scaled(value, F::kScale) : value;
   }
   if (is_denormal(denominator)) return scaled(value, F::kScale);
-  const bool tiny_reciprocal = is_denormal((T)1 / denominator), tiny_quotient = is_denormal(numerator / denominator);
+  // The reciprocal is judged in double, so that for single precision it is never tiny.
+  const bool tiny_reciprocal = is_denormal(1.0 / (double)denominator),
+             tiny_quotient = is_denormal(numerator / denominator);
   if (tiny_reciprocal && tiny_quotient) {
     flag = true;
     return is_denominator ? scaled(value, F::kScale) : value;

@@ -1,0 +1,99 @@
+"""A ROCm image and a container in it: HIP programs are compiled and emulated there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+SAMPLES = ROOT / "tests" / "emulator" / "samples"
+
+
+@dataclass(frozen=True)
+class Box:
+    """A running container with the source tree at /src (read-only) and a writable /work."""
+
+    name: str
+
+    def run(self, *command: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        variables = {
+            "PYTHONPATH": "/src",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "GREENLANE_EMULATOR_CACHE_DIR": "/work/cache",
+            **(env or {}),
+        }
+        flags = [flag for name, value in variables.items() for flag in ("-e", f"{name}={value}")]
+        return subprocess.run(
+            ["docker", "exec", "-w", "/work", *flags, self.name, *command], capture_output=True, text=True, check=False
+        )
+
+    def compile(self, sample: str, arch: str, *flags: str) -> str:
+        """The path of the compiled sample."""
+        source = sample if sample.startswith("/") else f"/src/tests/emulator/samples/{sample}"
+        target = f"/work/{Path(sample).stem}.{arch}.{abs(hash(flags))}"
+        options = ("-O3", "-gline-tables-only", "-w", *flags)
+        done = self.run("hipcc", f"--offload-arch={arch}", *options, source, "-o", target)
+        assert done.returncode == 0, done.stderr
+        return target
+
+    def emulate(
+        self, arch: str, *command: str, sanitize: bool = False, env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        options = ["--arch", arch, *(["--sanitize"] if sanitize else [])]
+        return self.run("python3", "-m", "greenlane", "emulate", *options, "--", *command, env=env)
+
+    def write(self, name: str, text: str) -> str:
+        path = f"/work/{name}"
+        subprocess.run(
+            ["docker", "exec", "-i", self.name, "sh", "-c", f"cat > {path}"], input=text, text=True, check=True
+        )
+        return path
+
+    def read(self, path: str) -> str:
+        return self.run("cat", path).stdout
+
+
+def rocm_image() -> str | None:
+    """GREENLANE_TEST_ROCM_IMAGE, else a local image whose name speaks of ROCm and that has hipcc."""
+    if named := os.environ.get("GREENLANE_TEST_ROCM_IMAGE"):
+        return named
+    try:
+        listed = subprocess.run(
+            ["docker", "images", "--format", "{{.Repository}}:{{.Tag}}"], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    for image in listed.stdout.split():
+        probe = ["docker", "run", "--rm", "--network=none", "--entrypoint", "sh", image, "-c", "command -v hipcc"]
+        if "rocm" in image and subprocess.run(probe, capture_output=True, check=False).returncode == 0:
+            return image
+    return None
+
+
+@pytest.fixture(scope="session")
+def box() -> Iterator[Box]:
+    image = rocm_image()
+    if image is None:
+        pytest.skip("no ROCm image on this machine: `greenlane images build rocm-gfx1100` makes one")
+    run = [
+        "docker",
+        "run",
+        "-d",
+        "--rm",
+        "--network=none",
+        "-v",
+        f"{ROOT}:/src:ro",
+        "--entrypoint",
+        "sleep",
+        image,
+        "3600",
+    ]
+    name = subprocess.run(run, capture_output=True, text=True, check=True).stdout.strip()
+    subprocess.run(["docker", "exec", name, "mkdir", "-p", "/work"], check=True)
+    yield Box(name)
+    subprocess.run(["docker", "kill", name], capture_output=True, check=False)
