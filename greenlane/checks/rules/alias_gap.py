@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from greenlane.checks.findings import Findings
 from greenlane.checks.source import vendors
+from greenlane.checks.source.parse import IDENTIFIER
 from greenlane.checks.source.places import occurrences
 from greenlane.checks.source.project import Project
 from greenlane.checks.source.slices import Life
@@ -48,7 +49,19 @@ def _lane(project: Project, view: LaneView, known: set[str], findings: Findings)
             if vendor is None or vendor in view.allowed or name in known or name in project.macro_names(view):
                 continue
             for place in occurrences(project, view, path, name):
+                if _is_swallowed(project, view, path, place[0]):
+                    continue
                 _report(view, path, place, name, vendor, tables, findings)
+
+
+def _is_swallowed(project: Project, view: LaneView, path: str, line: int) -> bool:
+    """Whether a macro that drops some of its arguments stands on the line: `#define cublasSetMathMode(handle, mode) OK`."""
+    macros = project.macro_names(view)
+    for name in IDENTIFIER.findall(project.sources[path].code_lines[line - 1]):
+        for _, define, life in macros.get(name, ()):
+            if life != Life.DEAD and define.params and not set(define.params) <= set(IDENTIFIER.findall(define.body)):
+                return True
+    return False
 
 
 def _tables(project: Project, view: LaneView, reach: Iterable[str]) -> list[str]:

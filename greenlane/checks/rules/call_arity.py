@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from greenlane.checks.findings import Findings
@@ -63,7 +64,7 @@ def _is_local(function: Function | None, name: str) -> bool:
 def _report(
     project: Project, view: LaneView, path: str, call: Call, candidates: Sequence[Candidate], findings: Findings
 ) -> None:
-    if not project.is_judged(view, path, call.line):
+    if not project.is_judged(view, path, call.line) or _is_declared_unseen(project, view, path, call.name):
         return
     taken = _taken(function for _, function in candidates)
     related = [
@@ -76,6 +77,22 @@ def _report(
         f"{call.name!r} is given {_count(call.arity)}, but takes {taken}",
         related,
     )
+
+
+def _is_declared_unseen(project: Project, view: LaneView, path: str, name: str) -> bool:
+    """Whether a file that the grammar didn't take whole may declare another overload: it has the name where nothing known stands."""
+    reach = view.reach(path) if path in view.units else project.lane_files[view.id]
+    pattern = re.compile(rf"\b{re.escape(name)}\s*\(")
+    for file in reach:
+        facts = project.facts(view, file)
+        if not facts.errors or name not in facts.tokens:
+            continue
+        known = {function.line for function in facts.functions if function.name == name}
+        known |= {call.line for call in facts.calls if call.name == name}
+        for number, text in enumerate(project.sources[file].code_lines, 1):
+            if name in text and number not in known and pattern.search(text) and view.life(file, number) != Life.DEAD:
+                return True
+    return False
 
 
 def _taken(functions: Iterable[Function]) -> str:

@@ -33,7 +33,7 @@ def check(project: Project, findings: Findings) -> None:
 
 def _definition(project: Project, view: LaneView, path: str, function: Function, findings: Findings) -> None:
     declared = _declarations(project, view, path, function)
-    if not declared:
+    if not declared or any(other.variadic and not other.params for _, other in declared):
         return
     same = [
         entry

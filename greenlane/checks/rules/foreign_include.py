@@ -69,7 +69,7 @@ def _foreign(view: LaneView, edge: Edge, owned: dict[str, str | None]) -> str | 
         owner = owned[edge.path]
         return owner if owner is not None and owner not in view.allowed else None
     belongs = vendors.of_header(edge.include.target)
-    return None if not belongs or belongs & view.allowed else sorted(belongs)[0]
+    return None if not belongs or belongs & view.allowed else min(belongs)
 
 
 def _report(

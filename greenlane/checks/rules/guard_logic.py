@@ -68,6 +68,8 @@ def _chain(project: Project, file: SourceFile, index: int, chain: Chain, lanes: 
         ):
             if not _only_refuses(file, arm.first, arm.last):
                 _report_dead(file, chain, position, line, lanes, findings)
+        if own.op == "true":
+            return  # `#if 1` chooses by hand
         before = both([before, negate(own)])
 
 

@@ -130,6 +130,7 @@ def _signatures(project: Project, left: list[Site], right: list[Site], findings:
     (left_path, one), (right_path, other) = _declared(left), _declared(right)
     difference = _difference(one, other)
     if difference is None:
+        _answers(project, (left_path, one), (right_path, other), findings)
         return
     shorter, longer = (
         ((left_path, one), (right_path, other))
@@ -143,6 +144,27 @@ def _signatures(project: Project, left: list[Site], right: list[Site], findings:
         f"{shorter[1].name!r} and its twin {longer[1].name!r} differ: {difference}",
         [(longer[0], longer[1].line, f"{longer[1].name!r}, the twin")],
     )
+
+
+def _answers(project: Project, left: Site, right: Site, findings: Findings) -> None:
+    """A capability that one twin claims and the other denies: what stands behind it is dead there."""
+    answers = [_constant(left[1]), _constant(right[1])]
+    if sorted(map(str, answers)) != ["False", "True"]:
+        return
+    denying, claiming = (left, right) if answers[0] is False else (right, left)
+    findings.add(
+        "mirror-parity",
+        (denying[0], denying[1].line, denying[1].column),
+        _lanes(project, denying[0]),
+        f"{denying[1].name!r} answers false and its twin true: what it switches on is never reached here",
+        [(claiming[0], claiming[1].line, "the twin answers true")],
+    )
+
+
+def _constant(function: Function) -> bool | None:
+    """The only answer that a definition gives."""
+    rest = function.tokens - {"return", "const", "override", "final", "noexcept"}
+    return rest == {"true"} if function.has(Trait.DEFINITION) and rest in ({"true"}, {"false"}) else None
 
 
 def _declared(sites: list[Site]) -> Site:

@@ -150,6 +150,8 @@ def _report_lost(
     hidden = [file for file in declaring if file in reach]
     if hidden:
         line = _declaration_line(project, other, hidden[0], name)
+        if view.life(hidden[0], line) != Life.DEAD:
+            return  # it is there, and the grammar lost it
         if _is_lonely_macro(project, hidden[0], name, line):
             _report_arm(project, view, path, place, name, hidden[0], line, findings)
             return

@@ -58,7 +58,9 @@ def problems(text: str, config: RecordFields, matrix: Matrix) -> Iterator[tuple[
     yield from _trailers(lines, config)
 
 
-def _row(found: tuple[int, str], field: str, lines: list[str], matrix: Matrix) -> Iterator[tuple[int, str, Sequence[str]]]:
+def _row(
+    found: tuple[int, str], field: str, lines: list[str], matrix: Matrix
+) -> Iterator[tuple[int, str, Sequence[str]]]:
     line, written = found
     rows = sorted({lane.row for lane in matrix.lanes if lane.row})
     named = [word for word in re.split(r"[\s,`]+", written) if word]
@@ -76,7 +78,11 @@ def _row(found: tuple[int, str], field: str, lines: list[str], matrix: Matrix) -
             pattern = re.compile(rf"(?<![\w-]){re.escape(lane.id)}(?![\w-])")
             at = next((number for number, text in enumerate(lines, 1) if pattern.search(text)), None)
             if at is not None:
-                yield at, f"the text speaks of lane {lane.id}, which row {lane.row!r} owns, and {field} does not name it", (lane.id,)
+                yield (
+                    at,
+                    f"the text speaks of lane {lane.id}, which row {lane.row!r} owns, and {field} does not name it",
+                    (lane.id,),
+                )
 
 
 def _trailers(lines: list[str], config: RecordFields) -> Iterator[tuple[int, str, Sequence[str]]]:

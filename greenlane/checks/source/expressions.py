@@ -19,7 +19,7 @@ _WORDS = {"and": "&&", "or": "||", "not": "!"}
 
 
 class Node(NamedTuple):
-    """kind: number, name, defined, has, call, !, ~, neg, ?, unknown or a binary operator."""
+    """kind: number, name, defined, has, call (with its text), !, ~, neg, ?, unknown or a binary operator."""
 
     kind: str
     value: int | str = 0
@@ -146,8 +146,7 @@ class _Parser:
         if token in {"true", "false"}:
             return Node("number", int(token == "true"))
         if self.peek() == "(":
-            self._arguments()
-            return Node("call", token)
+            return Node("call", token, (Node("text", " ".join(self._arguments())),))
         return Node("name", token)
 
     def _arguments(self) -> list[str]:

@@ -146,6 +146,7 @@ class Facts(NamedTuple):
     names: frozenset[
         str
     ]  # everything declared: functions, variables, types, fields, enumerators, namespaces; no locals
+    aliases: tuple[tuple[str, str], ...]  # namespace aliases: name, target as written
     objects: frozenset[str]  # those of them that are no functions
     namespaces: frozenset[str]  # opened here, full names
     using: frozenset[str]  # namespaces taken in whole
@@ -155,6 +156,5 @@ class Facts(NamedTuple):
     problem: str | None = None
 
 
-EMPTY = Facts(
-    (), (), (), (), (), (), (), frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), ()
-)
+_NONE: frozenset[str] = frozenset()
+EMPTY = Facts((), (), (), (), (), (), (), _NONE, (), _NONE, _NONE, _NONE, _NONE, _NONE, ())

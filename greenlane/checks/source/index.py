@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from greenlane.checks.source import parse
+from greenlane.checks.source.decorations import Decorations
 from greenlane.checks.source.facts import Facts
 from greenlane.checks.source.files import SourceFile
 from greenlane.checks.source.parse import IDENTIFIER
@@ -28,10 +29,10 @@ class Job(NamedTuple):
     problem: str | None
 
 
-def job(file: SourceFile, arms: tuple[tuple[int, ...], ...]) -> Job:
+def job(file: SourceFile, arms: tuple[tuple[int, ...], ...], decorations: Decorations) -> Job:
     code, kept, left_out = visible(file.structure, arms, file.code_lines, file.kept_lines)
     extra = "\n".join(file.code_lines[number - 1] for number in left_out)
-    return Job(file.path, "\n".join(code), "\n".join(kept), extra, file.text.problem)
+    return Job(file.path, "\n".join(code), decorations.blank("\n".join(kept)), extra, file.text.problem)
 
 
 def run(task: Job) -> Facts:

@@ -33,6 +33,7 @@ TIME_LIMIT_S = 10.0  # for one slice
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.A)
 _GPU_WORDS = re.compile(r"__global__|__device__|<<<")
 _DRIVER_LAUNCH = {"hipLaunchKernelGGL", "hipLaunchKernel"}
+_ALIAS = re.compile(r"\bnamespace\s+(\w+)\s*=\s*([\w:]+)\s*;")
 _ARRAY = re.compile(r"\bvoid\s*\*\s*(?:const\s+)?(\w+)\s*\[\s*\w*\s*\]\s*=?\s*\{([^{};]*)\}\s*;")
 _LOOKUP = re.compile(r'\b(?:dlsym|GetProcAddress|\w*[gG]et\w*[sS]ymbol\w*|\w*[lL]ookup\w*)\s*\([^()]*"(\w+)"\s*\)')
 
@@ -49,7 +50,6 @@ _QUERY = """
 (alias_declaration) @alias
 (type_definition) @alias
 (using_declaration) @using
-(namespace_alias_definition) @nsalias
 (lambda_expression) @lambda
 (for_range_loop) @range
 (catch_clause) @catch
@@ -116,6 +116,7 @@ class _Reader:
             classes=tuple(self.classes),
             callables=tuple(self._callables(found.get("alias", ()))),
             names=objects | {function.name for function in self.functions},
+            aliases=tuple(_ALIAS.findall(self.code)),
             objects=objects,
             namespaces=frozenset(self.namespaces),
             using=frozenset(self._using(found.get("using", ()))),
@@ -397,10 +398,6 @@ class _Reader:
             yield from namespace.split("::")
         for node in found.get("alias", ()):
             yield from signature.alias_names(node)
-        for node in found.get("nsalias", ()):
-            name = node.child_by_field_name("name")
-            if name is not None:
-                yield span_text(name)
 
     @staticmethod
     def _using(nodes: Iterable[Node]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from greenlane.checks.source import index, macros
 from greenlane.checks.source.cache import Cache, code_version
+from greenlane.checks.source.decorations import Decorations
 from greenlane.checks.source.directives import Define, parse_define
 from greenlane.checks.source.facts import Facts, Function
 from greenlane.checks.source.files import Files, SourceFile, Unparsed
@@ -54,12 +55,21 @@ class Project:
         wanted = {self._key(view, path): path for view in self.views for path in view.reached()}
         name = "facts"
         stored = self._cache.load(name)
-        known: dict[SliceKey, Facts] = stored[1] if isinstance(stored, tuple) and stored[0] == code_version() else {}
-        jobs = {key: index.job(self.sources[path], key[2]) for key, path in wanted.items() if key not in known}
+        version = (code_version(), self.decorations.names)
+        known: dict[SliceKey, Facts] = stored[1] if isinstance(stored, tuple) and stored[0] == version else {}
+        jobs = {
+            key: index.job(self.sources[path], key[2], self.decorations)
+            for key, path in wanted.items()
+            if key not in known
+        }
         fresh = index.run_all(jobs)
         self._facts = {key: fresh[key] if key in fresh else known[key] for key in wanted}
         if fresh or len(known) > 2 * len(wanted):
-            self._cache.store(name, (code_version(), self._facts))
+            self._cache.store(name, (version, self._facts))
+
+    @cached_property
+    def decorations(self) -> Decorations:
+        return Decorations(file.data for file in self.sources.values())
 
     def _key(self, view: LaneView, path: str) -> SliceKey:
         return (path, self.sources[path].digest, view.slice(path).arms)
@@ -69,7 +79,7 @@ class Project:
         known = self._lane_facts[view.id].get(path)
         if known is None:
             key = self._key(view, path)
-            known = self._facts.get(key) or index.run(index.job(self.sources[path], key[2]))
+            known = self._facts.get(key) or index.run(index.job(self.sources[path], key[2], self.decorations))
             self._lane_facts[view.id][path] = known
         return known
 

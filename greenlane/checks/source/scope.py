@@ -97,16 +97,29 @@ class Scopes:
     def qualified(self, path: str, scope: str, name: str) -> Sequence[Candidate]:
         if scope == "::":
             wanted = ""
-        elif self._is_aliased(path, scope.partition("::")[0]):
-            return ()
         else:
-            wanted = scope
+            first, separator, rest = scope.partition("::")
+            targets = self._targets(path, first)
+            if len(targets) > 1 or (not targets and self._is_aliased(path, first)):
+                return ()
+            wanted = next(iter(targets), first) + separator + rest
         visible = self._visible(path, self._functions.get(name, ()))
         found = [entry for entry in visible if _ends_with(entry[1].scope, wanted)]
         last = wanted.rpartition("::")[2]
         if last in self._classes and any(entry.bases for entry in self._classes[last]):
             return ()
         return [] if any(entry[1].has(Trait.CONSTRUCTOR) for entry in found) else found
+
+    def _targets(self, path: str, name: str) -> set[str]:
+        """What a namespace alias stands for."""
+        files = self._view.reach(path) if path in self._units else (path,)
+        return {
+            target
+            for file in files
+            if file in self._facts
+            for alias, target in self._facts[file].aliases
+            if alias == name
+        }
 
     def _is_aliased(self, path: str, name: str) -> bool:
         """Whether a qualifier is a type or an alias that may lead anywhere."""

@@ -77,7 +77,7 @@ def function(node: Node, defines: bool) -> Read | None:
     if not parts:
         return None
     outer = _outer(node)
-    params, variadic = _params(parameters)
+    params, variadic = ((), True) if parameters.has_error else _params(parameters)
     kind = node.child_by_field_name("type")
     returns = (span_text(kind) if kind is not None else "") + pointers
     body = node.child_by_field_name("body") if defines else None
@@ -337,19 +337,27 @@ def split_commas(text: str) -> list[str]:
     return [*parts, text[at:]]
 
 
+def _is_function(declarator: Node) -> bool:
+    """Whether a declarator is of a function that returns a pointer or reference, perhaps."""
+    node: Node | None = declarator
+    while node is not None and node.type in {"pointer_declarator", "reference_declarator", "attributed_declarator"}:
+        node = node.named_children[-1] if node.named_children else None
+    return node is not None and node.type == "function_declarator"
+
+
 def fields(node: Node) -> Iterator[Field]:
     kind = node.child_by_field_name("type")
     written = span_text(kind) if kind is not None else ""
     for declarator in node.children_by_field_name("declarator"):
         named = _innermost(declarator)
-        if named is not None and declarator.type != "function_declarator":
+        if named is not None and not _is_function(declarator):
             yield Field(raw(named), written, named.start_point[0] + 1)
 
 
 def declared(node: Node) -> Iterator[str]:
     for declarator in node.children_by_field_name("declarator"):
         target = declarator.child_by_field_name("declarator") if declarator.type == "init_declarator" else declarator
-        if target is not None and target.type != "function_declarator":
+        if target is not None and not _is_function(target):
             named = _innermost(target)
             if named is not None:
                 yield raw(named)

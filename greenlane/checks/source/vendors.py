@@ -10,6 +10,7 @@ CUDA, HIP, MUSA, METAL, SYCL, VULKAN = "cuda", "hip", "musa", "metal", "sycl", "
 
 # Both vendors ship these under one name.
 _SHARED = re.compile(r"thrust/|nccl\.h$")
+_CUDA_AND_MUSA = re.compile(r"cub/|cooperative_groups")
 _HEADERS = (
     (
         re.compile(
@@ -84,7 +85,9 @@ _PLATFORM = re.compile(
 def of_header(target: str) -> frozenset[str]:
     """Vendors that ship a header; empty for everybody's. More than one where each of them does."""
     if _SHARED.match(target):
-        return frozenset({CUDA, HIP})
+        return frozenset({CUDA, HIP, MUSA})
+    if _CUDA_AND_MUSA.match(target):
+        return frozenset({CUDA, MUSA})
     return next((frozenset({vendor}) for pattern, vendor in _HEADERS if pattern.match(target)), frozenset())
 
 
