@@ -64,6 +64,7 @@ class CompletionShape:
     head: Head
     tokenizer: Tokenizer
     logprobs: bool
+    token_ids: bool
     echoes: Sequence[str]  # per choice: what stands before its text
     _offsets: dict[int, int] = field(default_factory=dict)
 
@@ -72,7 +73,8 @@ class CompletionShape:
         for index, _, choice in numbered(requests):
             text = self.echoes[index] + choice.text
             logprobs = self._logprobs(index, _tokens_of(choice)) if self.logprobs else None
-            choices.append(_choice(index, choice.finish_reason, logprobs, text=text))
+            ids = {"token_ids": choice.token_ids} if self.token_ids else {}
+            choices.append(_choice(index, choice.finish_reason, logprobs, text=text, **ids))
         return self.head.document("text_completion", choices=choices, usage=usage(requests))
 
     def opening(self, index: int) -> dict[str, Any] | None:
@@ -82,10 +84,10 @@ class CompletionShape:
         return self.head.document("text_completion", choices=[choice])
 
     def chunk(self, index: int, delta: Delta) -> dict[str, Any] | None:
-        if not (delta.text or delta.finish_reason or self.logprobs):
+        if not (delta.text or delta.finish_reason or self.logprobs or self.token_ids):
             return None
         logprobs = self._logprobs(index, delta.tokens) if self.logprobs else None
-        choice = _choice(index, delta.finish_reason, logprobs, text=delta.text)
+        choice = _choice(index, delta.finish_reason, logprobs, text=delta.text, **self._ids(delta))
         return self.head.document("text_completion", choices=[choice])
 
     def closing(self, requests: Sequence[Request]) -> dict[str, Any]:
@@ -106,6 +108,9 @@ class CompletionShape:
             "text_offset": offsets,
         }
 
+    def _ids(self, delta: Delta) -> dict[str, list[int]]:
+        return {"token_ids": [token.token_id for token in delta.tokens]} if self.token_ids else {}
+
     def _alternatives(self, top: Sequence[TokenLogprob]) -> dict[str, float]:
         """By text; of several tokens with the same text, as halves of characters have, the likeliest counts."""
         return {self.tokenizer.token_text(token.token_id): token.logprob for token in reversed(top)}
@@ -116,13 +121,15 @@ class ChatShape:
     head: Head
     tokenizer: Tokenizer
     logprobs: bool
+    token_ids: bool
 
     def whole(self, requests: Sequence[Request]) -> dict[str, Any]:
         choices = []
         for index, _, choice in numbered(requests):
             message = {"role": "assistant", "content": choice.text, "refusal": None}
             logprobs = self._logprobs(_tokens_of(choice)) if self.logprobs else None
-            choices.append(_choice(index, choice.finish_reason, logprobs, message=message))
+            ids = {"token_ids": choice.token_ids} if self.token_ids else {}
+            choices.append(_choice(index, choice.finish_reason, logprobs, message=message, **ids))
         return self.head.document("chat.completion", choices=choices, usage=usage(requests))
 
     def opening(self, index: int) -> dict[str, Any] | None:
@@ -130,11 +137,11 @@ class ChatShape:
         return self.head.document("chat.completion.chunk", choices=[_choice(index, None, None, delta=delta)])
 
     def chunk(self, index: int, delta: Delta) -> dict[str, Any] | None:
-        if not (delta.text or delta.finish_reason or self.logprobs):
+        if not (delta.text or delta.finish_reason or self.logprobs or self.token_ids):
             return None
         logprobs = self._logprobs(delta.tokens) if self.logprobs else None
         content = {"content": delta.text} if delta.text else {}
-        choice = _choice(index, delta.finish_reason, logprobs, delta=content)
+        choice = _choice(index, delta.finish_reason, logprobs, delta=content, **self._ids(delta))
         return self.head.document("chat.completion.chunk", choices=[choice])
 
     def closing(self, requests: Sequence[Request]) -> dict[str, Any]:
@@ -146,6 +153,9 @@ class ChatShape:
             for t in tokens
         ]
         return {"content": content, "refusal": None}
+
+    def _ids(self, delta: Delta) -> dict[str, list[int]]:
+        return {"token_ids": [token.token_id for token in delta.tokens]} if self.token_ids else {}
 
     def _token(self, token: TokenLogprob) -> dict[str, Any]:
         text = self.tokenizer.token_bytes(token.token_id, keep_special=True)

@@ -83,15 +83,16 @@ class Server:
             raise RequestError("echo together with logprobs is not offered; leave one out")
         requests = await anyio.to_thread.run_sync(self._builder.completions, body, _client(http))
         echoes = [self._echo(request) if body.echo else "" for _, request, _ in numbered(requests)]
-        shape = CompletionShape(
-            Head("cmpl", self.settings.model_name), self.llm.tokenizer, body.logprobs is not None, echoes
-        )
+        head = Head("cmpl", self.settings.model_name)
+        with_logprobs = body.logprobs is not None
+        shape = CompletionShape(head, self.llm.tokenizer, with_logprobs, body.return_token_ids, echoes)
         return await self._generate(http, body, requests, shape)
 
     async def chat(self, http: HttpRequest) -> Response:
         body = await self._body(http, protocol.ChatBody)
         requests = await anyio.to_thread.run_sync(self._builder.chat, body, _client(http))
-        shape = ChatShape(Head("chatcmpl", self.settings.model_name), self.llm.tokenizer, bool(body.logprobs))
+        head = Head("chatcmpl", self.settings.model_name)
+        shape = ChatShape(head, self.llm.tokenizer, bool(body.logprobs), body.return_token_ids)
         return await self._generate(http, body, requests, shape)
 
     async def _generate(

@@ -58,7 +58,7 @@ ResponseFormat = Annotated[TextFormat | JsonObjectFormat | JsonSchemaFormat | Re
 
 class Generation(Body):
     """What completions and chat have in common. `priority`, `timeout`, `top_k`, `min_p`, `repetition_penalty`,
-    `ignore_eos` and `stop_token_ids` go beyond OpenAI's API."""
+    `ignore_eos`, `stop_token_ids` and `return_token_ids` go beyond OpenAI's API."""
 
     model: str | None = Field(default=None, max_length=512)
     n: Whole = Field(default=1, ge=1, le=128)
@@ -81,6 +81,7 @@ class Generation(Body):
     metadata: dict[str, str] | None = None
     priority: Whole = Field(default=0, ge=-100, le=100)
     timeout: float | None = Field(default=None, gt=0, le=86400)
+    return_token_ids: bool = False
 
 
 class CompletionBody(Generation):

@@ -1,0 +1,1 @@
+"""Load for a running server: a small streaming client, arrival patterns, figures."""
