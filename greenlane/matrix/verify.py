@@ -67,7 +67,7 @@ def _constraints(file: MatrixFile, root: Node, name: str, problems: Problems) ->
         try:
             found.append((text, parse(text), mark))
         except FormulaError as error:
-            problems.add(mark, f"constraint {text!r}: {error} (at its character {error.column})")
+            problems.add(mark, f"this constraint can't be read: {error} (at its character {error.column})")
     return found
 
 
