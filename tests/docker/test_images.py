@@ -1,0 +1,43 @@
+"""Images made by a real daemon."""
+
+from __future__ import annotations
+
+from greenlane.executors.daemon import Daemon
+from tests.docker.conftest import box
+from tests.lanes.conftest import Project
+
+
+def test_an_image_is_built_once_listed_and_pruned_when_no_lane_has_it(boxed: Project, daemon: Daemon) -> None:
+    (boxed.root / "docker/box.Dockerfile").write_text("FROM debian:forky\nRUN echo first > /mark\n")
+    box(boxed)
+    first = boxed.greenlane("images", "build").stdout.splitlines()[-1].split()
+    again = boxed.greenlane("images", "build").stdout.splitlines()[-1].split()
+    assert first[2:] == ["built", "(cpu)"] and again[2:] == ["unchanged", "(cpu)"] and first[:2] == again[:2]
+    (boxed.root / "docker/box.Dockerfile").write_text("FROM debian:forky\nRUN echo second > /mark\n")
+    second = boxed.greenlane("images", "build").stdout.splitlines()[-1].split()
+    assert second[0] != first[0] and second[2] == "built"
+    listed = boxed.greenlane("images", "ls").stdout
+    assert second[1] in listed and first[1] in listed and "(no lane: greenlane images prune)" in listed
+
+
+def test_a_dockerfile_that_doesnt_build_is_red_with_the_end_of_its_log(boxed: Project) -> None:
+    (boxed.root / "docker/box.Dockerfile").write_text("FROM debian:forky\nRUN echo about to fail && exit 7\n")
+    box(boxed)
+    done = boxed.greenlane("images", "build")
+    assert done.returncode == 1
+    assert "about to fail" in done.stderr and "Traceback" not in done.stderr
+    run = boxed.greenlane("run", "cpu")
+    assert run.returncode == 1
+    assert boxed.stages()["image"]["outcome"] == "fail" and boxed.stages()["test"]["outcome"] == "blocked"
+
+
+def test_a_base_that_is_here_is_not_seeded_again(boxed: Project) -> None:
+    assert boxed.greenlane("images", "seed").stdout == "debian:forky is here already\n"
+
+
+def test_the_hosts_certificates_are_trusted_in_the_image(boxed: Project) -> None:
+    (boxed.root / "docker/box.Dockerfile").write_text("FROM debian:forky\nCOPY ca/ /ca/\nRUN cat /ca/host.crt\n")
+    (boxed.root / "own.pem").write_text("OWN AUTHORITY\n")
+    box(boxed, "cat /ca/host.crt")
+    done = boxed.greenlane("run", "cpu", GREENLANE_CA_CERTIFICATES=str(boxed.root / "own.pem"))
+    assert done.returncode == 0, done.stdout + done.stderr
