@@ -17,7 +17,8 @@ constexpr int kThreads = 128;
 constexpr int kOutputs = 64;  // weight rows per block
 constexpr int kDepth = 64;    // inputs per step
 constexpr int kStages = 6;
-constexpr int kMinSteps = 8;  // per slice
+constexpr int kMinSteps = 16;  // per slice
+constexpr int kMaxSlices = 8;
 
 struct Parameters {
   const BFloat16* weight;  // (outputs, cols)
@@ -131,7 +132,7 @@ __global__ void __launch_bounds__(kThreads) skinny_kernel(Parameters p) {
 
   // Fragment (output, token) to (token, output) through shared memory.
   float* tile = reinterpret_cast<float*>(shared);
-  constexpr int kPitch = kOutputs + 4;
+  constexpr int kPitch = kOutputs + 4, kQuads = kOutputs / 4;
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) {
 #pragma unroll
@@ -145,10 +146,11 @@ __global__ void __launch_bounds__(kThreads) skinny_kernel(Parameters p) {
   const int slices = gridDim.y;
   if (slices > 1) {
     const std::int64_t place = blockIdx.z * gridDim.x + blockIdx.x;
-    float* partial = p.partial + place * slices * kTokens * kOutputs;
-    const int live = min(kTokens, p.rows - first_token) * kOutputs;
+    float4* partial = reinterpret_cast<float4*>(p.partial) + place * slices * kTokens * kQuads;
+    const int live = min(kTokens, p.rows - first_token) * kQuads;
     for (int i = thread; i < live; i += kThreads) {
-      partial[blockIdx.y * kTokens * kOutputs + i] = tile[i / kOutputs * kPitch + i % kOutputs];
+      partial[blockIdx.y * kTokens * kQuads + i] =
+          *reinterpret_cast<const float4*>(tile + i / kQuads * kPitch + i % kQuads * 4);
     }
     __threadfence();
     __syncthreads();
@@ -160,9 +162,18 @@ __global__ void __launch_bounds__(kThreads) skinny_kernel(Parameters p) {
     if (!is_last) return;
     __threadfence();
     for (int i = thread; i < live; i += kThreads) {
-      float sum = 0.0f;
-      for (int slice = 0; slice < slices; ++slice) sum += __ldcg(partial + slice * kTokens * kOutputs + i);
-      tile[i / kOutputs * kPitch + i % kOutputs] = sum;
+      float4 parts[kMaxSlices];
+#pragma unroll
+      for (int slice = 0; slice < kMaxSlices; ++slice) {
+        if (slice < slices) parts[slice] = __ldcg(partial + slice * kTokens * kQuads + i);
+      }
+      float4 sum = parts[0];
+#pragma unroll
+      for (int slice = 1; slice < kMaxSlices; ++slice) {
+        if (slice >= slices) continue;
+        sum.x += parts[slice].x, sum.y += parts[slice].y, sum.z += parts[slice].z, sum.w += parts[slice].w;
+      }
+      *reinterpret_cast<float4*>(tile + i / kQuads * kPitch + i % kQuads * 4) = sum;
     }
     __syncthreads();
   }
@@ -180,8 +191,8 @@ __global__ void __launch_bounds__(kThreads) skinny_kernel(Parameters p) {
 
 // From the weight's shape alone, so that a row is added up the same way in any batch.
 int slices_for(int tiles, int all_steps, int multiprocessors) {
-  const int wanted = std::max(1, 3 * multiprocessors / std::max(1, tiles));
-  return std::clamp(wanted, 1, std::max(1, all_steps / kMinSteps));
+  const int wanted = (2 * multiprocessors + tiles / 2) / std::max(1, tiles);
+  return std::clamp(wanted, 1, std::clamp(all_steps / kMinSteps, 1, kMaxSlices));
 }
 
 template <int kTokens, bool kSilu>

@@ -213,6 +213,20 @@ __device__ inline void let_successor_start() {
 #endif
 }
 
+// What another block of this launch wrote, after __threadfence().
+__device__ inline float load_fresh(const float* address) {
+  return __ldcg(address);
+}
+
+// Second argument of __launch_bounds__: blocks that a multiprocessor shall hold.
+constexpr int resident_blocks(int blocks) {
+  return blocks;
+}
+
+__device__ inline void prefetch(const void* address) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
+}
+
 // 16 bytes that are read once and never written while the kernel may run: weights.
 __device__ inline uint4 load_once(const void* address) {
   uint4 value;

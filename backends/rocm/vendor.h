@@ -180,6 +180,18 @@ __device__ inline float shuffle(float value, int lane) {
 __device__ inline void wait_for_predecessor() {}
 __device__ inline void let_successor_start() {}
 
+// What another block of this launch wrote, after __threadfence().
+__device__ inline float load_fresh(const float* address) {
+  return *address;
+}
+
+// Second argument of __launch_bounds__: HIP counts waves per SIMD there, so nothing is asked for.
+constexpr int resident_blocks(int) {
+  return 1;
+}
+
+__device__ inline void prefetch(const void*) {}
+
 // 16 bytes that are read once: weights.
 __device__ inline uint4 load_once(const void* address) {
   return *static_cast<const uint4*>(address);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kOutputs = 2;  // with kSilu the gate and the up row of one output
-constexpr int kUnroll = 4;   // chunks of each output's row that a lane has in flight
+constexpr int kUnroll = 5;   // chunks of each output's row that a lane has in flight
 constexpr int kMaxRows = 4;
 constexpr int kBlocksPerMultiprocessor = 2;
 
@@ -29,6 +29,7 @@ struct Parameters {
   const float* bias;        // (outputs) or null
   int rows;
   int cols;
+  int slices;  // tiles that share a unit: 1, 2, 4 or 8
   bool out_is_float;
   bool aligned;  // every row of x starts at 16 bytes and is read whole in chunks
 };
@@ -53,38 +54,64 @@ __device__ void write(const Parameters& p, int row, int output, float value) {
   }
 }
 
+// Asks for the lines of a row of weights that follow what the registers hold, so that they are on their way while the
+// predecessor still runs.
+template <typename Format>
+__device__ void prefetch_row(const WeightView& weight, std::int64_t start, int lane) {
+  if constexpr (Format::kLine > 0) {
+    for (int line = lane; line < weight.chunks / Format::kLine; line += kLanes) {
+      vendor::prefetch(weight.quants + (start + line * Format::kLine) * (128 / Format::kLine));
+    }
+  }
+}
+
+// `p.slices` tiles share the inputs of a unit (kOutputs outputs); their sums meet in shared memory.
 template <typename Format, typename X, int kRows, bool kSilu>
-__global__ void __launch_bounds__(kThreads) gemv_kernel(Parameters p) {
-  vendor::let_successor_start();
+__global__ void __launch_bounds__(kThreads, vendor::resident_blocks(3)) gemv_kernel(Parameters p) {
   constexpr int kTiles = kThreads / kLanes;
-  const int lane = threadIdx.x % kLanes;
+  __shared__ float partial[2][kTiles][kOutputs * kRows];
+  vendor::let_successor_start();
+  const int lane = threadIdx.x % kLanes, tile = threadIdx.x / kLanes;
+  const int slice = tile % p.slices, group = tile / p.slices, groups = kTiles / p.slices;
   const int chunks = p.weight.chunks;
   const int units = kSilu ? p.weight.rows : (p.weight.rows + kOutputs - 1) / kOutputs;
   const int first_row = blockIdx.y * kRows;
   const X* x = static_cast<const X*>(p.x) + first_row * p.x_stride;
-  bool waited = false;
+  const int stride = p.slices * kLanes;
+  const int rounds = (units + gridDim.x * groups - 1) / (gridDim.x * groups);
 
-  for (int unit = blockIdx.x + gridDim.x * (threadIdx.x / kLanes); unit < units; unit += gridDim.x * kTiles) {
+  for (int round = 0; round < rounds; ++round) {
+    const int unit = blockIdx.x + gridDim.x * (group + round * groups);
     std::int64_t starts[kOutputs];
     for (int r = 0; r < kOutputs; ++r) {
-      const int row = kSilu ? unit : min(unit * kOutputs + r, p.weight.rows - 1);
+      const int row = kSilu ? min(unit, p.weight.rows - 1) : min(unit * kOutputs + r, p.weight.rows - 1);
       starts[r] = static_cast<std::int64_t>(row) * chunks;
     }
     float sums[kOutputs][kRows] = {};
-    for (int base = lane; base < chunks; base += kLanes * kUnroll) {
+    for (int base = slice * kLanes + lane; base < chunks && unit < units; base += stride * kUnroll) {
       typename Format::Raw raw[kUnroll][kOutputs];
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
-        const int chunk = min(base + u * kLanes, chunks - 1);
+        const int chunk = min(base + u * stride, chunks - 1);
 #pragma unroll
-        for (int r = 0; r < kOutputs; ++r)
+        for (int r = 0; r < kOutputs; ++r) {
           raw[u][r] = Format::load(kSilu && r == 1 ? p.up : p.weight, starts[r] + chunk);
+        }
       }
-      if (!waited) vendor::wait_for_predecessor();
-      waited = true;
+      if (round == 0 && base < stride * kUnroll) {
+        if (unit + gridDim.x * groups < units && slice == 0) {
+          const int next = unit + gridDim.x * groups;
+          for (int r = 0; r < kOutputs; ++r) {
+            const std::int64_t start =
+                static_cast<std::int64_t>(kSilu ? next : min(next * kOutputs + r, p.weight.rows - 1)) * chunks;
+            prefetch_row<Format>(kSilu && r == 1 ? p.up : p.weight, start, lane);
+          }
+        }
+        vendor::wait_for_predecessor();
+      }
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
-        const int chunk = base + u * kLanes;
+        const int chunk = base + u * stride;
         if (chunk >= chunks) break;
         float weights[kOutputs][kChunk];
 #pragma unroll
@@ -102,21 +129,37 @@ __global__ void __launch_bounds__(kThreads) gemv_kernel(Parameters p) {
         }
       }
     }
+    if (round == 0) vendor::wait_for_predecessor();  // also the lanes that had nothing to load
+    float (*mine)[kOutputs * kRows] = partial[round % 2];
 #pragma unroll
     for (int m = 0; m < kRows; ++m) {
 #pragma unroll
-      for (int r = 0; r < kOutputs; ++r) sums[r][m] = tile_sum(sums[r][m]);
-      if (lane != 0 || first_row + m >= p.rows) continue;
-      if constexpr (kSilu) {
-        const float gate = sums[0][m];
-        write<X>(p, first_row + m, unit, gate / (1.0f + expf(-gate)) * sums[1][m]);
-      } else {
-        for (int r = 0; r < kOutputs; ++r) {
-          if (unit * kOutputs + r < p.weight.rows) write<X>(p, first_row + m, unit * kOutputs + r, sums[r][m]);
-        }
+      for (int r = 0; r < kOutputs; ++r) {
+        const float sum = tile_sum(sums[r][m]);
+        if (lane == 0) mine[tile][m * kOutputs + r] = sum;
+      }
+    }
+    __syncthreads();
+    if (slice != 0 || lane >= kRows || first_row + lane >= p.rows || unit >= units) continue;
+    float totals[kOutputs] = {};
+    for (int s = 0; s < p.slices; ++s) {
+      for (int r = 0; r < kOutputs; ++r) totals[r] += mine[tile + s][lane * kOutputs + r];
+    }
+    if constexpr (kSilu) {
+      write<X>(p, first_row + lane, unit, totals[0] / (1.0f + expf(-totals[0])) * totals[1]);
+    } else {
+      for (int r = 0; r < kOutputs; ++r) {
+        if (unit * kOutputs + r < p.weight.rows) write<X>(p, first_row + lane, unit * kOutputs + r, totals[r]);
       }
     }
   }
+}
+
+// As few as let every lane hold its share of a row at once.
+int slices_for(int chunks) {
+  int slices = 1;
+  while (slices < kThreads / kLanes && chunks > slices * kLanes * kUnroll) slices *= 2;
+  return slices;
 }
 
 template <typename X>
@@ -131,6 +174,7 @@ Parameters parameters_for(const Matmul& m) {
   p.bias = m.bias;
   p.rows = static_cast<int>(m.x.rows());
   p.cols = static_cast<int>(m.x.cols());
+  p.slices = slices_for(p.weight.chunks);
   p.out_is_float = m.out.dtype == DType::F32;
   p.aligned = p.cols % kChunk == 0 && reinterpret_cast<std::uintptr_t>(m.x.data) % 16 == 0 && m.x.stride[0] % 16 == 0;
   return p;
@@ -144,7 +188,7 @@ void launch_format(Queue* queue, const Matmul& m) {
   const int group = p.rows == 1 ? 1 : kMaxRows;
   const int units = silu ? p.weight.rows : (p.weight.rows + kOutputs - 1) / kOutputs;
   const unsigned blocks =
-      std::min(blocks_for(units, kThreads / kLanes),
+      std::min(blocks_for(units, kThreads / kLanes / p.slices),
                static_cast<unsigned>(of(queue).device->properties.multiprocessors * kBlocksPerMultiprocessor));
   const Shape shape{dim3(blocks, blocks_for(p.rows, group)), dim3(kThreads)};
   if (silu) {

@@ -8,7 +8,7 @@
 namespace vt::gpu {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = 512;
 constexpr int kHeld = 8;  // elements that a thread keeps in registers between the two passes
 
 struct Rows {
@@ -33,22 +33,31 @@ __device__ T* row_of(const Rows& rows) {
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads) rms_norm_kernel(Parameters p) {
-  vendor::wait_for_predecessor();
   vendor::let_successor_start();
+  float weights[kHeld], held[kHeld], added[kHeld];
+#pragma unroll
+  for (int j = 0; j < kHeld; ++j) {
+    const int i = threadIdx.x + j * kThreads;
+    weights[j] = i < p.dim ? p.weight[i] : 0.0f;
+  }
+  vendor::wait_for_predecessor();
   const T* x = p.x.data ? row_of<T>(p.x) : nullptr;
   float* residual = p.residual.data ? row_of<float>(p.residual) : nullptr;
   T* out = row_of<T>(p.out);
 
-  float held[kHeld];
+  // Every load before the first store: one trip to memory.
+#pragma unroll
+  for (int j = 0; j < kHeld; ++j) {
+    const int i = threadIdx.x + j * kThreads;
+    held[j] = residual && i < p.dim ? residual[i] : 0.0f;
+    added[j] = x && i < p.dim ? load(x + i) : 0.0f;
+  }
   float square_sum = 0.0f;
 #pragma unroll
   for (int j = 0; j < kHeld; ++j) {
     const int i = threadIdx.x + j * kThreads;
-    held[j] = 0.0f;
-    if (i >= p.dim) continue;
-    if (x) held[j] = load(x + i);
-    if (residual) held[j] += residual[i];
-    if (residual && x) residual[i] = held[j];
+    held[j] += added[j];
+    if (residual && x && i < p.dim) residual[i] = held[j];
     square_sum += held[j] * held[j];
   }
   for (int i = threadIdx.x + kHeld * kThreads; i < p.dim; i += kThreads) {
@@ -62,7 +71,7 @@ __global__ void __launch_bounds__(kThreads) rms_norm_kernel(Parameters p) {
 #pragma unroll
   for (int j = 0; j < kHeld; ++j) {
     const int i = threadIdx.x + j * kThreads;
-    if (i < p.dim) store(out + i, held[j] * scale * p.weight[i]);
+    if (i < p.dim) store(out + i, held[j] * scale * weights[j]);
   }
   for (int i = threadIdx.x + kHeld * kThreads; i < p.dim; i += kThreads) {
     const float value = residual ? residual[i] : load(x + i);

@@ -48,6 +48,7 @@ __device__ inline float high_half(std::uint32_t pair) {
 
 // Each format reads a chunk raw (so that many loads are in flight) and expands it later. `at` = row * chunks + chunk.
 struct FormatF32 {
+  static constexpr int kLine = 4;  // chunks in 128 bytes of the plane; 0: not prefetched
   struct Raw {
     uint4 low, high;
   };
@@ -63,6 +64,7 @@ struct FormatF32 {
 
 template <typename T>
 struct Format16 {
+  static constexpr int kLine = 8;
   using Raw = uint4;
   static __device__ Raw load(const WeightView& w, std::int64_t at) { return vendor::load_once(w.quants + at * 16); }
   static __device__ void expand(const Raw& raw, float (&out)[kChunk]) {
@@ -73,6 +75,7 @@ struct Format16 {
 // Q4_0, Q4_1; with kHigh Q5_0, Q5_1. A half scale and a half offset per 32.
 template <bool kHigh>
 struct FormatPair {
+  static constexpr int kLine = 0;
   struct Raw {
     std::uint32_t quants, scale, high;
   };
@@ -91,6 +94,7 @@ struct FormatPair {
 };
 
 struct FormatQ8 {
+  static constexpr int kLine = 0;
   struct Raw {
     std::uint32_t low, high, scale;
   };
@@ -110,6 +114,7 @@ struct FormatQ8 {
 // Q4_K; with kHigh Q5_K. Scale and minimum of 6 bits per 32, two halves per 256.
 template <bool kHigh>
 struct FormatK {
+  static constexpr int kLine = 0;
   struct Raw {
     std::uint32_t quants, super, scale, high;
   };
@@ -129,6 +134,7 @@ struct FormatK {
 };
 
 struct FormatQ6K {
+  static constexpr int kLine = 0;
   struct Raw {
     std::uint32_t quants, high, super;
     std::int32_t scale;
