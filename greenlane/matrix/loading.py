@@ -42,7 +42,7 @@ def compile_matrix(content: bytes, name: str) -> Loaded:
 
 @contextmanager
 def _without_collecting() -> Iterator[None]:
-    """Thousands of lanes are many small objects that all stay; looking for garbage among them is a fifth of the time."""
+    """Thousands of lanes are many small objects that stay; looking for garbage among them is a fifth of the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
