@@ -36,6 +36,10 @@ def _packaged(name: str) -> Path:
 
 
 def open_model(path: Path) -> ModelSource:
+    if path.is_dir():
+        from engine.models import huggingface
+
+        return huggingface.open_model(path)
     from engine.models import gguf_model
 
     return gguf_model.open_model(path)
