@@ -20,6 +20,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 CHILD = (sys.executable, "-c", "import sys; from greenlane.cli import main; sys.exit(main(sys.argv[1:]))")
 ALLOWANCE = 1.25  # a busy machine
+HOSTILE = {
+    "aliases of aliases": "x-a: &a [x, x, x, x, x, x, x, x]\n"
+    + "".join(f"x-{b}: &{b} [{', '.join(['*' + a] * 10)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)),
+    "10 MB": "x-a: [" + "a," * 5_000_000 + "]\n",
+    "two million values": "x-a: [" + "a," * 2_000_000 + "]\n",
+    "deep nesting": "x-a: " + "[" * 1_900_000,
+    "a cycle": "x-a: &a [*a]\n",
+    "70,000 unknown keys": "".join(f"a{n}: 1\n" for n in range(70_000)),
+}
 
 
 def matrix(lanes: int) -> str:
@@ -107,6 +116,12 @@ def report(folder: Path, rounds: int) -> int:
         ("list --github, 5,000 lanes, peak memory, again", warm[2], 150.0, "MB"),
         ("list --github, 5,000 lanes, peak memory, first time", cold[2], 150.0, "MB"),
     ]
+    for name, text in HOSTILE.items():
+        (folder / "hostile.yaml").write_text(text)
+        refuse = (*CHILD, "list", "--matrix", "hostile.yaml")
+        ((cpu, _, megabytes),) = median(min(rounds, 3), lambda command=refuse: measure(command, folder, may_fail=True))
+        rows.append((f"refusing {name}, CPU", cpu * 1000, 2000.0, "ms"))
+        rows.append((f"refusing {name}, peak memory", megabytes, 200.0, "MB"))
     missed = 0
     for name, value, budget, unit in rows:
         share = f"{value / budget:5.0%} of {budget:.0f} {unit}" if budget else "no budget"
