@@ -30,13 +30,15 @@ def _file(project: Project, view: LaneView, scopes: Scopes, path: str, findings:
     facts = project.facts(view, path)
     macros = project.macro_names(view)
     functions = project.functions(view)
+    ranges = project.arities(view)
     for call in facts.calls:
         if call.name in macros:
             if call.receiver is None and not call.scope:
                 _macro(project, view, path, call, findings)
         elif call.arity >= 0 and call.name in functions:
-            if all(function.accepts(call.arity) for _, function in functions[call.name]):
-                continue
+            least, most = ranges[call.name]
+            if least <= call.arity <= most:
+                continue  # whichever is meant takes it
             candidates = _candidates(scopes, path, facts, call)
             if candidates and not any(function.accepts(call.arity) for _, function in candidates):
                 _report(project, view, path, call, candidates, findings)
@@ -118,6 +120,8 @@ def _macro(project: Project, view: LaneView, path: str, call: Call, findings: Fi
     if call.name in project.functions(view) and not _reads_macro(project, view, path, [file for file, _, _ in known]):
         return
     wanted = {len(define.params or ()) for _, define, _ in known}
+    if call.arity in wanted:
+        return
     given = _written_arguments(project, path, call)
     if given is None or given in wanted or (given == 0 and 1 in wanted) or not project.is_judged(view, path, call.line):
         return

@@ -25,8 +25,9 @@ def check(project: Project, findings: Findings) -> None:
         _strays(file, lanes, findings)
         if file.structure.strays:
             continue
+        changed = _changed_macros(file.structure)
         for index, chain in enumerate(file.structure.chains):
-            _chain(project, file, index, chain, lanes, findings)
+            _chain(project, file, index, chain, changed, lanes, findings)
         _whole_file(project, file, views, findings)
 
 
@@ -43,13 +44,20 @@ def _strays(file: SourceFile, lanes: list[str], findings: Findings) -> None:
         findings.add("guard-dead", (file.path, stray.line, 1), lanes, message, related)
 
 
-def _chain(project: Project, file: SourceFile, index: int, chain: Chain, lanes: list[str], findings: Findings) -> None:
+def _chain(
+    project: Project,
+    file: SourceFile,
+    index: int,
+    chain: Chain,
+    changed: set[str],
+    lanes: list[str],
+    findings: Findings,
+) -> None:
     structure = file.structure
     guard = include_guard(structure)
     if guard is not None and index == guard.chain:
         return
     context = _context(structure, chain, guard.chain if guard else -1)
-    changed = _changed_macros(structure)
     if any(macro(atom) in changed for atom in atoms(context)):
         context = TRUE
     before = context

@@ -70,6 +70,8 @@ def _unknown(
 ) -> None:
     if name in known or vendors.of_macro(name) is not None or vendors.is_platform(name) or name in _PREDEFINED:
         return
+    if name.startswith("__") and not vendors.in_vendor_space(name):
+        return  # a compiler's own
     near = _nearest(name, project.universe)
     if near is None and not vendors.in_vendor_space(name):
         return  # somebody may set it by hand

@@ -9,6 +9,8 @@ _DEFINE = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)(\([^)\n]*\))?[ 
 _COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.S)
 _ATTRIBUTE = rb"__attribute__\s*\(\(.*?\)\)|__declspec\s*\(.*?\)|\[\[.*?\]\]|_Pragma\s*\(.*?\)|extern(?:\s+\"C\")?|__restrict(?:__)?|__cdecl|__stdcall|noexcept"
 _BARE = re.compile(rb"(?:(?:" + _ATTRIBUTE + rb")\s*)*", re.S)
+_LOUD = re.compile(r"\b[A-Z][A-Z0-9_]{3,}\b", re.A)
+_GUARD = re.compile(rb"_(?:H|HH|HPP|HXX|CUH|INCLUDED)_*$")
 _SHORTEST = 4
 
 
@@ -22,10 +24,14 @@ class Decorations:
                 name, call, body = match.groups()
                 bare = _BARE.fullmatch(_COMMENT.sub(b"", body).replace(b"\\", b"").strip()) is not None
                 plain[name] = plain.get(name, True) and bare and (call is None or bool(body.strip()))
-        self.names = tuple(sorted(name.decode() for name, bare in plain.items() if bare and _is_loud(name)))
+        self.names: tuple[str, ...] = tuple(
+            sorted(name.decode() for name, bare in plain.items() if bare and _is_loud(name))
+        )
+
+        self._set = frozenset(self.names)
 
     def blank(self, kept: str) -> str:
-        present = [name for name in self.names if name in kept]
+        present = sorted(self._set.intersection(_LOUD.findall(kept)))
         if not present:
             return kept
         pattern = re.compile(
@@ -35,5 +41,5 @@ class Decorations:
 
 
 def _is_loud(name: bytes) -> bool:
-    """Upper case, as such macros are; header guards have no place in code and do no harm."""
-    return len(name) >= _SHORTEST and name.upper() == name
+    """Upper case, as such macros are; header guards have no place in code."""
+    return len(name) >= _SHORTEST and name.upper() == name and not _GUARD.search(name)

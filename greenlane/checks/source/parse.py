@@ -35,6 +35,7 @@ _GPU_WORDS = re.compile(r"__global__|__device__|<<<")
 _DRIVER_LAUNCH = {"hipLaunchKernelGGL", "hipLaunchKernel"}
 _ALIAS = re.compile(r"\bnamespace\s+(\w+)\s*=\s*([\w:]+)\s*;")
 _ARRAY = re.compile(r"\bvoid\s*\*\s*(?:const\s+)?(\w+)\s*\[\s*\w*\s*\]\s*=?\s*\{([^{};]*)\}\s*;")
+_LOOKUP_WORDS = ("dlsym", "GetProcAddress", "ymbol", "ookup")
 _LOOKUP = re.compile(r'\b(?:dlsym|GetProcAddress|\w*[gG]et\w*[sS]ymbol\w*|\w*[lL]ookup\w*)\s*\([^()]*"(\w+)"\s*\)')
 
 _QUERY = """
@@ -357,6 +358,8 @@ class _Reader:
         return calls, launches
 
     def _arrays(self) -> Iterator[PointerArray]:
+        if "void*" not in self.code and "void *" not in self.code:
+            return
         for match in _ARRAY.finditer(self.kept):
             inside = match.group(2).strip().rstrip(",")
             count = len(signature.split_commas(inside)) if inside else 0
@@ -367,6 +370,8 @@ class _Reader:
         return self.kept.count("\n", 0, offset) + 1, offset - self.kept.rfind("\n", 0, offset)
 
     def _casts(self) -> Iterator[Cast]:
+        if not any(word in self.code for word in _LOOKUP_WORDS):
+            return
         for match in _LOOKUP.finditer(self.kept):
             before = self.kept[max(0, match.start() - 200) : match.start()]
             written = re.search(r"(?:reinterpret_cast\s*<\s*([\w:]+)\s*>\s*\(|\(\s*([\w:]+)\s*\))\s*$", before)

@@ -22,6 +22,7 @@ from greenlane.matrix.checks import ChecksConfig
 from greenlane.matrix.model import Lane, Matrix
 
 
+_ANY_NUMBER = 10**6
 _DEFINED = re.compile(rb"#[ \t]*define[ \t]+([A-Za-z_]\w*)")
 
 
@@ -152,6 +153,22 @@ class Project:
 
     @cached_property
     def _functions(self) -> dict[str, dict[str, list[tuple[str, Function]]]]:
+        return {}
+
+    def arities(self, view: LaneView) -> dict[str, tuple[int, int]]:
+        """By name: the numbers of arguments that every function of that name takes."""
+        if view.id not in self._arities:
+            self._arities[view.id] = {
+                name: (
+                    max(function.least for _, function in entries),
+                    min(_ANY_NUMBER if function.variadic else len(function.params) for _, function in entries),
+                )
+                for name, entries in self.functions(view).items()
+            }
+        return self._arities[view.id]
+
+    @cached_property
+    def _arities(self) -> dict[str, dict[str, tuple[int, int]]]:
         return {}
 
     def macro_names(self, view: LaneView) -> dict[str, list[tuple[str, Define, int]]]:

@@ -146,13 +146,19 @@ class Scopes:
             }
         if len(types) != 1:
             return None
-        return self._class_of(next(iter(types)))
+        return self._class_of(path, next(iter(types)), inside.scope)
 
-    def _class_of(self, written: str) -> str | None:
+    def _class_of(self, path: str, written: str, around: str) -> str | None:
+        """The only class of a name, where the scope that is written or around leads to it."""
         plain = _NOISE.sub("", written)
         smart = _SMART.fullmatch(plain)
-        name = (smart.group(1) if smart else plain).rpartition("::")[2]
-        return name if len(self._classes.get(name, ())) == 1 and not self._classes[name][0].specialization else None
+        scope, _, name = (smart.group(1) if smart else plain).rpartition("::")
+        entries = self._classes.get(name, ())
+        if len(entries) != 1 or entries[0].specialization:
+            return None
+        own = entries[0].scope
+        reachable = _ends_with(own, scope) if scope else _encloses(own, around) or own in self._using(path)
+        return name if reachable else None
 
     def hierarchy(self, scope: str) -> set[str] | None:
         """A class and all of its bases; None where one of them is not the project's."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import cached_property
@@ -174,17 +173,15 @@ class LineLife:
         return sorted(found, key=lambda entry: (entry[0], -entry[1]))
 
     @cached_property
-    def _starts(self) -> list[int]:
-        return [first for first, _, _ in self.ranges]
+    def table(self) -> bytes:
+        """Life by line number; an inner arm is never more alive than the one around it."""
+        lives = bytearray([Life.LIVE]) * (self._structure.lines + 2)
+        for first, last, life in self.ranges:
+            lives[first : last + 1] = bytes([life]) * (last + 1 - first)
+        return bytes(lives)
 
-    def of(self, line: int) -> Life:
-        life = Life.LIVE
-        for first, last, own in self.ranges[: bisect_right(self._starts, line)]:
-            if first <= line <= last:
-                life = Life(own) if own == Life.DEAD or life == Life.LIVE else life
-                if life == Life.DEAD:
-                    return life
-        return life
+    def of(self, line: int) -> int:
+        return self.table[line] if line < len(self.table) else int(Life.LIVE)
 
 
 def visible(

@@ -78,7 +78,7 @@ class LaneView:
         self.slice(path)
         return self._edges[path]
 
-    def life(self, path: str, line: int) -> Life:
+    def life(self, path: str, line: int) -> int:
         return self.line_life(path).of(line)
 
     def line_life(self, path: str) -> LineLife:
