@@ -55,7 +55,7 @@ def run(program: list[str], variables: Mapping[str, str]) -> int:
 
 
 def environment(arch: str, given: Mapping[str, str], left: Path, *, sanitize: bool) -> dict[str, str]:
-    """The program's environment: the library path, and what the runtime needs to translate. In `left` it leaves its counts."""
+    """The program's environment: the library path, what the runtime needs to translate, and where it leaves counts."""
     tools = toolchain.find()
     cache = cache_folder(given) / toolchain.cache_key(tools)
     library = build.runtime(tools, cache)

@@ -174,7 +174,9 @@ def _other(one: Instruction, registers: Registers) -> str:
         return registers.set_s64(operands[0], "wave.host->clock()")
     if name == "s_sendmsg_rtn_b64":
         return registers.set_s64(operands[0], "wave.host->clock()")
-    if name in ("s_sendmsg", "s_sendmsghalt") and "MSG_DEALLOC_VGPRS" in one.text:
+    if name == "s_sendmsg_rtn_b32":  # the doorbell, which only the end of a trap asks for
+        return registers.set_s32(operands[0], "0u")
+    if name in ("s_sendmsg", "s_sendmsghalt") and re.search("MSG_(DEALLOC_VGPRS|INTERRUPT)", one.text):
         return ";"
     if name == "s_getreg_b32":
         return registers.set_s32(operands[0], "wave.host->clock()" if "SHADER_CYCLES" in one.text else "0u")

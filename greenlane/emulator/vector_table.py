@@ -299,6 +299,8 @@ SAME = {
     "v_minmax_num_f16": "v_minmax_f16",
     "v_max_num_f64": "v_max_f64",
     "v_min_num_f64": "v_min_f64",
+    "v_madmk_f32": "v_mad_f32",
+    "v_madak_f32": "v_mad_f32",
     "v_mad_legacy_u16": "v_mad_u16",
     "v_mad_legacy_i16": "v_mad_i16",
     "v_mad_legacy_f16": "v_mad_f16",

@@ -1,4 +1,4 @@
-"""Runs under `greenlane emulate`: assembles a kernel that executes each case once, launches it, compares with the models."""
+"""Runs under `greenlane emulate`: a kernel that executes each case once, compared with the models."""
 
 from __future__ import annotations
 
@@ -133,42 +133,77 @@ def kernel(arch: str, cases: list[Case], lanes: int) -> str:
     wait = "s_wait_loadcnt 0x0" if arch.startswith("gfx12") else "s_waitcnt vmcnt(0)"
     scalar_wait = "s_wait_kmcnt 0x0" if arch.startswith("gfx12") else "s_waitcnt lgkmcnt(0)"
     wide = {True: "s_load_dwordx4", False: "s_load_b128"}[old]
-    lines = [
-        f'.amdgcn_target "amdgcn-amd-amdhsa--{arch}"', ".text", ".globl cases", ".p2align 8", ".type cases,@function", "cases:",
-        f"{wide} s[4:7], s[0:1], 0x0", scalar_wait,
-        f"s_lshl_b32 s8, {group}, {9 if lanes == 64 else 8}", "v_and_b32 v0, 0x3ff, v0", "v_lshlrev_b32 v10, 3, v0",
-        f"v_{'add_u32' if old else 'add_nc_u32'} v10, s8, v10",
-    ]  # fmt: skip
     row = GROUPS * lanes * 8
+    body = []
     for case in cases:
         for register in (2, 4, 6, 8):
-            lines += [
-                f"{load} v[{register}:{register + 1}], v10, s[4:5]",
-                f"s_add_u32 s4, s4, {row}",
-                "s_addc_u32 s5, s5, 0",
-            ]
-        lines += [
-            wait,
-            registers(case.text, case),
-            f"{store} v10, v[8:9], s[6:7]",
-            f"s_add_u32 s6, s6, {row}",
-            "s_addc_u32 s7, s7, 0",
-        ]
-    wave = "" if old else f".amdhsa_wavefront_size32 {1 if lanes == 32 else 0}"
-    extra = ".amdhsa_accum_offset 64" if old else ""
-    lines += [
-        "s_endpgm", ".rodata", ".p2align 6", ".amdhsa_kernel cases", ".amdhsa_user_sgpr_kernarg_segment_ptr 1",
-        f".amdhsa_user_sgpr_count {user}", ".amdhsa_next_free_vgpr 64", ".amdhsa_next_free_sgpr 32", wave, extra,
-        ".amdhsa_float_denorm_mode_32 3", ".amdhsa_float_denorm_mode_16_64 3", ".amdhsa_system_sgpr_workgroup_id_x 1", ".amdhsa_kernarg_size 16",
-        ".end_amdhsa_kernel", ".amdgpu_metadata", "---", "amdhsa.version: [1, 2]", f"amdhsa.target: amdgcn-amd-amdhsa--{arch}", "amdhsa.kernels:",
-        "  - .name: cases", "    .symbol: cases.kd", "    .kernarg_segment_size: 16", "    .group_segment_fixed_size: 0",
-        "    .private_segment_fixed_size: 0", "    .kernarg_segment_align: 8", f"    .wavefront_size: {lanes}", "    .sgpr_count: 32",
-        "    .vgpr_count: 64", "    .max_flat_workgroup_size: 1024", "    .args:",
-        "      - {.size: 8, .offset: 0, .value_kind: global_buffer, .address_space: global}",
-        "      - {.size: 8, .offset: 8, .value_kind: global_buffer, .address_space: global}",
-        "...", ".end_amdgpu_metadata",
-    ]  # fmt: skip
-    return "\n".join(lines) + "\n"
+            body += [f"{load} v[{register}:{register + 1}], v10, s[4:5]"]
+            body += [f"s_add_u32 s4, s4, {row}", "s_addc_u32 s5, s5, 0"]
+        body += [wait, registers(case.text, case), f"{store} v10, v[8:9], s[6:7]"]
+        body += [f"s_add_u32 s6, s6, {row}", "s_addc_u32 s7, s7, 0"]
+    return FILE.format(
+        arch=arch,
+        load_arguments=wide,
+        scalar_wait=scalar_wait,
+        group=group,
+        shift=9 if lanes == 64 else 8,
+        add="v_add_u32" if old else "v_add_nc_u32",
+        body="\n".join(body),
+        user_sgprs=user,
+        special=".amdhsa_accum_offset 64" if old else ".amdhsa_wavefront_size32 1",
+        lanes=lanes,
+    )
+
+
+FILE = """
+.amdgcn_target "amdgcn-amd-amdhsa--{arch}"
+.text
+.globl cases
+.p2align 8
+.type cases,@function
+cases:
+{load_arguments} s[4:7], s[0:1], 0x0
+{scalar_wait}
+s_lshl_b32 s8, {group}, {shift}
+v_and_b32 v0, 0x3ff, v0
+v_lshlrev_b32 v10, 3, v0
+{add} v10, s8, v10
+{body}
+s_endpgm
+.rodata
+.p2align 6
+.amdhsa_kernel cases
+.amdhsa_user_sgpr_kernarg_segment_ptr 1
+.amdhsa_user_sgpr_count {user_sgprs}
+.amdhsa_next_free_vgpr 64
+.amdhsa_next_free_sgpr 32
+{special}
+.amdhsa_float_denorm_mode_32 3
+.amdhsa_float_denorm_mode_16_64 3
+.amdhsa_system_sgpr_workgroup_id_x 1
+.amdhsa_kernarg_size 16
+.end_amdhsa_kernel
+.amdgpu_metadata
+---
+amdhsa.version: [1, 2]
+amdhsa.target: amdgcn-amd-amdhsa--{arch}
+amdhsa.kernels:
+  - .name: cases
+    .symbol: cases.kd
+    .kernarg_segment_size: 16
+    .group_segment_fixed_size: 0
+    .private_segment_fixed_size: 0
+    .kernarg_segment_align: 8
+    .wavefront_size: {lanes}
+    .sgpr_count: 32
+    .vgpr_count: 64
+    .max_flat_workgroup_size: 1024
+    .args:
+      - {{.size: 8, .offset: 0, .value_kind: global_buffer, .address_space: global}}
+      - {{.size: 8, .offset: 8, .value_kind: global_buffer, .address_space: global}}
+...
+.end_amdgpu_metadata
+"""
 
 
 def assemble(arch: str, source: str, folder: Path) -> bytes:

@@ -1,7 +1,7 @@
 """What instructions compute, written in NumPy: the independent model that the emulator is compared with.
 
-A case: the instruction with D for the destination, A, B, C for the sources; types of the destination and of the sources; the model;
-how many units in the last place it may differ. `old` sources hold what the destination held before.
+A case: the instruction with D for the destination and A, B, C for the sources; types of the destination and of the
+sources; the model; how many units in the last place it may differ. An `old` source is what the destination held before.
 """
 
 from __future__ import annotations
@@ -114,14 +114,15 @@ def permute(a: Array, b: Array, s: Array) -> Array:
     return np.array(out, np.uint32)
 
 
-U, I, F, D, H = np.uint32, np.int32, np.float32, np.float64, np.float16
+U, S, F, D, H = np.uint32, np.int32, np.float32, np.float64, np.float16
 CASES = [
     Case("v_add_f32 D, A, B", "f32", ("f32", "f32"), lambda a, b: a + b),
     Case("v_sub_f32 D, A, B", "f32", ("f32", "f32"), lambda a, b: a - b),
     Case("v_mul_f32 D, A, B", "f32", ("f32", "f32"), lambda a, b: a * b),
     Case("v_add_f32_e64 D, -A, |B|", "f32", ("f32", "f32"), lambda a, b: -a + np.abs(b)),
     Case("v_mul_f32_e64 D, A, B mul:2", "f32", ("f32", "f32"), lambda a, b: a * b * F(2), archs="gfx11"),
-    Case("v_add_f32_e64 D, A, B clamp", "f32", ("f32", "f32"), lambda a, b: np.nan_to_num(np.clip(a + b, 0, 1), nan=0.0)),
+    Case("v_add_f32_e64 D, A, B clamp", "f32", ("f32", "f32"),
+         lambda a, b: np.nan_to_num(np.clip(a + b, 0, 1), nan=0.0)),
     Case("v_fma_f32 D, A, B, C", "f32", ("f32", "f32", "f32"), fma32),
     Case("v_fmac_f32 D, A, B", "f32", ("f32", "f32", "old"), fma32),
     Case("v_max_f32 D, A, B", "f32", ("f32", "f32"), larger, archs="gfx11 gfx9"),
@@ -140,13 +141,13 @@ CASES = [
     Case("v_log_f32 D, A", "f32", ("positive",), lambda a: np.log2(a.astype(D)).astype(F), 1),
     Case("v_sin_f32 D, A", "f32", ("small",), lambda a: np.sin(np.fmod(a.astype(D), 1) * 2 * np.pi).astype(F), 1),
     Case("v_cos_f32 D, A", "f32", ("small",), lambda a: np.cos(np.fmod(a.astype(D), 1) * 2 * np.pi).astype(F), 1),
-    Case("v_ldexp_f32 D, A, B", "f32", ("f32", "shift"), lambda a, b: np.ldexp(a, b.view(I))),
+    Case("v_ldexp_f32 D, A, B", "f32", ("f32", "shift"), lambda a, b: np.ldexp(a, b.view(S))),
     Case("v_frexp_mant_f32 D, A", "f32", ("f32",), lambda a: np.where(np.isfinite(a), np.frexp(a)[0], a)),
     Case("v_frexp_exp_i32_f32 D, A", "i32", ("f32",), lambda a: np.where(np.isfinite(a), np.frexp(a)[1], 0)),
     Case("v_cvt_u32_f32 D, A", "u32", ("f32",), to_integer(0, 2**32 - 1, U)),
-    Case("v_cvt_i32_f32 D, A", "i32", ("f32",), to_integer(-(2**31), 2**31 - 1, I)),
+    Case("v_cvt_i32_f32 D, A", "i32", ("f32",), to_integer(-(2**31), 2**31 - 1, S)),
     Case("v_cvt_u32_f64 D, A", "u32", ("f64",), to_integer(0, 2**32 - 1, U)),
-    Case("v_cvt_i32_f64 D, A", "i32", ("f64",), to_integer(-(2**31), 2**31 - 1, I)),
+    Case("v_cvt_i32_f64 D, A", "i32", ("f64",), to_integer(-(2**31), 2**31 - 1, S)),
     Case("v_cvt_f32_u32 D, A", "f32", ("u32",), lambda a: a.astype(F)),
     Case("v_cvt_f32_i32 D, A", "f32", ("i32",), lambda a: a.astype(F)),
     Case("v_cvt_f64_i32 D, A", "f64", ("i32",), lambda a: a.astype(D)),
@@ -156,7 +157,7 @@ CASES = [
     Case("v_cvt_f32_ubyte1 D, A", "f32", ("u32",), lambda a: (a >> U(8) & U(255)).astype(F)),
     Case("v_cvt_f32_ubyte3 D, A", "f32", ("u32",), lambda a: (a >> U(24)).astype(F)),
     Case("v_cvt_pk_i16_i32 D, A, B", "u32", ("i32", "i32"),
-         lambda a, b: np.stack([np.clip(a, -32768, 32767), np.clip(b, -32768, 32767)], 1).astype(np.int16).view(U)[:, 0]),
+         lambda a, b: np.clip(np.stack([a, b], 1), -32768, 32767).astype(np.int16).view(U)[:, 0]),
     Case("v_cvt_pk_u16_u32 D, A, B", "u32", ("u32", "u32"),
          lambda a, b: np.stack([np.minimum(a, 65535), np.minimum(b, 65535)], 1).astype(np.uint16).view(U)[:, 0]),
     Case("v_cvt_pk_rtz_f16_f32 D, A, B", "u32", ("normal", "normal"),
@@ -165,7 +166,7 @@ CASES = [
     Case("v_mul_f64 D, A, B", "f64", ("f64", "f64"), lambda a, b: a * b),
     Case("v_max_f64 D, A, B", "f64", ("f64", "f64"), larger, archs="gfx11 gfx9"),
     Case("v_rndne_f64 D, A", "f64", ("f64",), np.rint),
-    Case("v_ldexp_f64 D, A, B", "f64", ("f64", "shift"), lambda a, b: np.ldexp(a, b.view(I))),
+    Case("v_ldexp_f64 D, A, B", "f64", ("f64", "shift"), lambda a, b: np.ldexp(a, b.view(S))),
     Case("v_and_b32 D, A, B", "u32", ("u32", "u32"), lambda a, b: a & b),
     Case("v_or_b32 D, A, B", "u32", ("u32", "u32"), lambda a, b: a | b),
     Case("v_xor_b32 D, A, B", "u32", ("u32", "u32"), lambda a, b: a ^ b),
@@ -178,7 +179,7 @@ CASES = [
          lambda a, b, c: a >> (b & U(31)) & ((U(1) << (c & U(31))) - U(1))),
     Case("v_lshlrev_b32 D, A, B", "u32", ("u32", "u32"), lambda a, b: b << (a & U(31))),
     Case("v_lshrrev_b32 D, A, B", "u32", ("u32", "u32"), lambda a, b: b >> (a & U(31))),
-    Case("v_ashrrev_i32 D, A, B", "i32", ("u32", "i32"), lambda a, b: b >> (a & U(31)).view(I)),
+    Case("v_ashrrev_i32 D, A, B", "i32", ("u32", "i32"), lambda a, b: b >> (a & U(31)).view(S)),
     Case("v_lshrrev_b64 D, A, B", "u64", ("u32", "u64"), lambda a, b: b >> (a & U(63)).astype(np.uint64)),
     Case("v_ashrrev_i64 D, A, B", "i64", ("u32", "i64"), lambda a, b: b >> (a & U(63)).astype(np.int64)),
     Case("v_lshlrev_b64 D, A, B", "u64", ("u32", "u64"), lambda a, b: b << (a & U(63)).astype(np.uint64)),
@@ -195,8 +196,9 @@ CASES = [
     Case("v_ffbh_u32 D, A", "u32", ("u32",), leading_zeros, archs="gfx9"),
     Case("v_bcnt_u32_b32 D, A, B", "u32", ("u32", "u32"), lambda a, b: bits_of(a).sum(1).astype(U) + b),
     Case("v_mul_lo_u32 D, A, B", "u32", ("u32", "u32"), lambda a, b: a * b),
-    Case("v_mul_hi_u32 D, A, B", "u32", ("u32", "u32"), lambda a, b: (a.astype(np.uint64) * b >> np.uint64(32)).astype(U)),
-    Case("v_mul_hi_i32 D, A, B", "i32", ("i32", "i32"), lambda a, b: (a.astype(np.int64) * b >> 32).astype(I)),
+    Case("v_mul_hi_u32 D, A, B", "u32", ("u32", "u32"),
+         lambda a, b: (a.astype(np.uint64) * b >> np.uint64(32)).astype(U)),
+    Case("v_mul_hi_i32 D, A, B", "i32", ("i32", "i32"), lambda a, b: (a.astype(np.int64) * b >> 32).astype(S)),
     Case("v_mul_u32_u24 D, A, B", "u32", ("u32", "u32"), lambda a, b: (a & U(0xFFFFFF)) * (b & U(0xFFFFFF))),
     Case("v_mul_i32_i24 D, A, B", "i32", ("i32", "i32"), lambda a, b: (a << 8 >> 8) * (b << 8 >> 8)),
     Case("v_mad_u32_u24 D, A, B, C", "u32", ("u32",) * 3, lambda a, b, c: (a & U(0xFFFFFF)) * (b & U(0xFFFFFF)) + c),
@@ -210,7 +212,7 @@ CASES = [
          lambda a, b: np.minimum(a.astype(np.uint64) + b, 2**32 - 1).astype(U), archs=RDNA),
     Case("v_sub_nc_u32 D, A, B", "u32", ("u32", "u32"), lambda a, b: a - b, archs=RDNA),
     Case("v_add_nc_i32 D, A, B clamp", "i32", ("i32", "i32"),
-         lambda a, b: np.clip(a.astype(np.int64) + b, -(2**31), 2**31 - 1).astype(I), archs=RDNA),
+         lambda a, b: np.clip(a.astype(np.int64) + b, -(2**31), 2**31 - 1).astype(S), archs=RDNA),
     Case("v_dot4_i32_iu8 D, A, B, C neg_lo:[1,1,0]", "u32", ("u32",) * 3,
          lambda a, b, c: dot_bytes(a, b, c, np.int8, np.int8), archs=RDNA),
     Case("v_dot4_i32_iu8 D, A, B, C neg_lo:[1,0,0]", "u32", ("u32",) * 3,
