@@ -19,7 +19,7 @@ class Watchdog:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._child = subprocess.Popen(
-            [sys.executable, "-E", __file__],
+            [sys.executable, "-E", "-P", __file__],  # -P: `docker` must not be the module beside this one
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -20,6 +20,7 @@ from greenlane.errors import EnvironmentMissing, LaneRed
 from greenlane.images.inputs import Inputs
 
 LABEL = "greenlane.inputs"
+PROJECT = "greenlane.project"
 TAIL = 20
 FIRST_CLI_WITH_BUILDX = 23  # older ones build by BuildKit themselves, newer ones only through the plugin
 
@@ -88,7 +89,7 @@ def _build(
 def arguments(cli: Cli, inputs: Inputs) -> list[str]:
     """Values of proxies and indexes travel by the environment, so that no log shows a password in them."""
     command = [cli.path, "build", "--network", "host", "--label", f"{LABEL}={inputs.digest()}"]
-    command += ["--tag", inputs.tag, "--file", inputs.dockerfile.name]
+    command += ["--label", f"{PROJECT}={inputs.project}", "--tag", inputs.tag, "--file", inputs.dockerfile.name]
     command += ["--target", inputs.target] if inputs.target else []
     command += ["--progress", "plain"] if cli.buildkit else []
     for name, value in inputs.args.items():

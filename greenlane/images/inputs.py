@@ -29,6 +29,7 @@ class Inputs:
     args: Mapping[str, str]
     target: str | None
     certificates: bytes | None
+    project: str = ""  # whose image it is: pruning leaves other projects' alone
     host_args: Mapping[str, str] = field(default_factory=dict)  # proxies and indexes: how to download, not what
 
     @property
@@ -69,7 +70,12 @@ def inputs(image: Image, root: Path, environment: Mapping[str, str] | None = Non
     if not dockerfile.is_file():
         raise MatrixError(f"no Dockerfile {image.dockerfile}; the matrix names it relative to itself")
     host = {name: environment[name] for name in (*INDEX, *PROXIES) if environment.get(name)}
-    return Inputs(dockerfile, dict(image.args), image.target, certificates(environment), host)
+    return Inputs(dockerfile, dict(image.args), image.target, certificates(environment), project_of(root), host)
+
+
+def project_of(root: Path) -> str:
+    """Tells one project's folder from another's."""
+    return hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:16]
 
 
 def certificates(environment: Mapping[str, str]) -> bytes | None:

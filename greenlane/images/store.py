@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from greenlane.images.build import LABEL
+from greenlane.images.build import LABEL, PROJECT
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +18,8 @@ class Stored:
     inputs: str  # digest of what it was made of
 
 
-def stored(client: Any) -> list[Stored]:
-    """Newest first."""
+def stored(client: Any, project: str) -> list[Stored]:
+    """The images that were made for a project, newest first."""
     found = [
         Stored(
             id=image["Id"].removeprefix("sha256:"),
@@ -28,17 +28,17 @@ def stored(client: Any) -> list[Stored]:
             created=image["Created"],
             inputs=image["Labels"][LABEL],
         )
-        for image in client.images(filters={"label": LABEL})
+        for image in client.images(filters={"label": [LABEL, f"{PROJECT}={project}"]})
     ]
     return sorted(found, key=lambda image: -image.created)
 
 
-def prune(client: Any, used: Collection[str]) -> list[Stored]:
-    """Removes the images whose inputs no lane has, and returns them; one that a container runs on stays."""
+def prune(client: Any, project: str, used: Collection[str]) -> list[Stored]:
+    """Removes the images whose inputs no lane of the project has, and returns them; one in use stays."""
     import docker
 
     removed = []
-    for image in stored(client):
+    for image in stored(client, project):
         if image.inputs in used:
             continue
         try:

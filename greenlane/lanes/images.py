@@ -7,13 +7,10 @@ from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
 from greenlane.errors import MatrixError
 from greenlane.executors import daemon as daemons
 from greenlane.images import build, seed, store
-from greenlane.images.inputs import Inputs, inputs
+from greenlane.images.inputs import Inputs, inputs, project_of
 from greenlane.lanes import plan
 from greenlane.lanes.folders import StateFolder
 from greenlane.matrix.model import Lane
@@ -69,21 +66,23 @@ def _seed(wanted: dict[str, tuple[Inputs, list[str]]], state: Path) -> int:
 
 
 def _list(wanted: dict[str, tuple[Inputs, list[str]]], state: Path) -> int:
-    daemon = daemons.required()
-    here = {image.inputs: image for image in store.stored(daemon.client)}
-    table = Table("image", "id", "size", "built", "lanes", box=None)
+    daemon, project = daemons.required(), project_of(state.parent)
+    here = {image.inputs: image for image in store.stored(daemon.client, project)}
+    rows = [("image", "id", "size", "built", "lanes")]
     for tag, (made_of, lanes) in wanted.items():
         image = here.pop(made_of.digest(), None)
-        table.add_row(tag, *_facts(image), " ".join(lanes))
+        rows.append((tag, *_facts(image), " ".join(lanes)))
     for image in here.values():
-        table.add_row(" ".join(image.tags) or "<no name>", *_facts(image), "(no lane: greenlane images prune)")
-    Console(soft_wrap=True).print(table)
+        rows.append((" ".join(image.tags) or "<no name>", *_facts(image), "(no lane: greenlane images prune)"))
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    for row in rows:
+        print("  ".join([cell.ljust(width) for cell, width in zip(row, widths, strict=False)] + [row[4]]))
     return 0
 
 
 def _prune(wanted: dict[str, tuple[Inputs, list[str]]], state: Path) -> int:
-    daemon = daemons.required()
-    for image in store.prune(daemon.client, {made_of.digest() for made_of, _ in wanted.values()}):
+    daemon, project = daemons.required(), project_of(state.parent)
+    for image in store.prune(daemon.client, project, {made_of.digest() for made_of, _ in wanted.values()}):
         print(f"{' '.join(image.tags) or image.id[:12]} removed, {image.bytes / 1e9:.2f} GB")
     return 0
 

@@ -161,4 +161,5 @@ class LiveTable:
 
 
 def console() -> Console:
-    return Console(file=sys.stdout, soft_wrap=False, highlight=False)
+    """Into a file or a pipe, lines are as long as they are."""
+    return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else 200)

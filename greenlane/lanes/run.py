@@ -12,8 +12,10 @@ from dataclasses import replace
 from rich.console import Console
 
 from greenlane.errors import EnvironmentMissing, GreenlaneError, MatrixError
+from greenlane.executors import daemon as daemons
+from greenlane.executors.docker import sweep
 from greenlane.executors.watchdog import Watchdog
-from greenlane.lanes import base, pipeline, plan, progress, reuse, summary
+from greenlane.lanes import base, pipeline, places, plan, progress, reuse, summary
 from greenlane.lanes.interrupt import Interrupted, cancelled_by_signals
 from greenlane.lanes.session import Options, Session, open_session
 from greenlane.lanes.summary import LaneEnd
@@ -40,6 +42,7 @@ def command(arguments: argparse.Namespace) -> int:
 
 def run_lanes(session: Session, lanes: Sequence[Lane], console: Console) -> list[LaneEnd]:
     """Every lane's end, in the order asked for; at most `--jobs` at a time."""
+    sweep_leftovers(session, lanes)
     watchdog = Watchdog()
     with ExitStack() as stack:
         stack.callback(watchdog.close)
@@ -53,6 +56,12 @@ def run_lanes(session: Session, lanes: Sequence[Lane], console: Console) -> list
     if cancel.is_set():
         raise Interrupted("interrupted; the same command goes on where it was cut")
     return ends
+
+
+def sweep_leftovers(session: Session, lanes: Sequence[Lane]) -> None:
+    """Removes containers of greenlanes that are no more, where a lane of this call uses containers at all."""
+    if any(places.executor_name(session, lane) == places.DOCKER for lane in lanes):
+        sweep(daemons.required())
 
 
 def run_unless_red(session: Session, lane: Lane, red: threading.Event) -> LaneEnd:

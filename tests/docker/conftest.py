@@ -15,6 +15,8 @@ import pytest
 
 from greenlane.executors import daemon as daemons
 from greenlane.executors.daemon import Daemon
+from greenlane.images.inputs import project_of
+from greenlane.images.store import stored
 from tests.lanes.conftest import Project
 
 BASE = "debian:forky"
@@ -57,7 +59,7 @@ def _wait_for(process: subprocess.Popen[bytes]) -> Daemon:
 
 
 @pytest.fixture
-def boxed(tmp_path: Path, daemon: Daemon) -> Project:
+def boxed(tmp_path: Path, daemon: Daemon) -> Iterator[Project]:
     """A project whose one lane runs in a bare base image, as any user may read it."""
     for folder in (tmp_path, *list(tmp_path.parents)[:2]):
         folder.chmod(0o755)
@@ -69,7 +71,9 @@ def boxed(tmp_path: Path, daemon: Daemon) -> Project:
     box(project)
     seeded = project.greenlane("images", "seed")
     assert seeded.returncode == 0, seeded.stdout + seeded.stderr
-    return project
+    yield project
+    for image in stored(daemon.client, project_of(project.root)):
+        daemon.client.remove_image(image.id, force=True)
 
 
 def box(project: Project, test: str = "true", **more: Any) -> None:

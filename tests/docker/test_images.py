@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from greenlane.executors.daemon import Daemon
 from tests.docker.conftest import box
 from tests.lanes.conftest import Project
 
 
-def test_an_image_is_built_once_listed_and_pruned_when_no_lane_has_it(boxed: Project, daemon: Daemon) -> None:
-    (boxed.root / "docker/box.Dockerfile").write_text("FROM debian:forky\nRUN echo first > /mark\n")
+def test_an_image_is_built_once_listed_and_pruned_when_no_lane_has_it(
+    boxed: Project, daemon: Daemon, tmp_path: Path
+) -> None:
+    (boxed.root / "docker/box.Dockerfile").write_text(f"FROM debian:forky\nRUN echo first {tmp_path} > /mark\n")
     box(boxed)
     first = boxed.greenlane("images", "build").stdout.splitlines()[-1].split()
     again = boxed.greenlane("images", "build").stdout.splitlines()[-1].split()
     assert first[2:] == ["built", "(cpu)"] and again[2:] == ["unchanged", "(cpu)"] and first[:2] == again[:2]
-    (boxed.root / "docker/box.Dockerfile").write_text("FROM debian:forky\nRUN echo second > /mark\n")
+    (boxed.root / "docker/box.Dockerfile").write_text(f"FROM debian:forky\nRUN echo second {tmp_path} > /mark\n")
     second = boxed.greenlane("images", "build").stdout.splitlines()[-1].split()
     assert second[0] != first[0] and second[2] == "built"
     listed = boxed.greenlane("images", "ls").stdout
     assert second[1] in listed and first[1] in listed and "(no lane: greenlane images prune)" in listed
+    others = {image["Id"] for image in daemon.client.images() if "greenlane.project" not in (image["Labels"] or {})}
+    assert first[0] in boxed.greenlane("images", "prune").stdout
+    left = {image["Id"]: image["RepoTags"] for image in daemon.client.images()}
+    assert [second[0]] in left.values() and [first[0]] not in left.values()
+    assert others <= set(left), "what others made stays"
 
 
 def test_a_dockerfile_that_doesnt_build_is_red_with_the_end_of_its_log(boxed: Project) -> None:
