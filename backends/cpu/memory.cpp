@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "vt/error.h"
 
@@ -16,6 +18,8 @@ namespace cpu {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::size_t kPiece = 4 * kHugePage;
+constexpr std::size_t kLine = 64;
 
 std::size_t round_up(std::size_t bytes, std::size_t step) {
   return (bytes + step - 1) / step * step;
@@ -68,6 +72,59 @@ Allocation allocate(std::size_t bytes) {
   huge = large && madvise(data, size, MADV_HUGEPAGE) == 0;
 #endif
   return {data, huge};
+}
+
+Arena::~Arena() {
+  for (const Piece& piece : pieces_) release(piece.data);
+}
+
+Allocation Arena::take(std::size_t bytes) {
+  const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), kLine);
+  const auto roomy = std::find_if(pieces_.begin(), pieces_.end(),
+                                  [size](const Piece& piece) { return piece.bytes - piece.used >= size; });
+  if (roomy != pieces_.end()) return use(*roomy, size);
+  const std::size_t piece = round_up(std::max(size, kPiece), kHugePage);
+  const Allocation memory = allocate(piece);
+  pieces_.push_back({.data = static_cast<char*>(memory.data), .bytes = piece, .huge_pages = memory.huge_pages});
+  return use(pieces_.back(), size);
+}
+
+Allocation Arena::use(Piece& piece, std::size_t size) {
+  void* data = piece.data + piece.used;
+  piece.used += size;
+  ++piece.arrays;
+  return {data, piece.huge_pages};
+}
+
+void Arena::give(void* memory) {
+  const auto owner = std::find_if(pieces_.begin(), pieces_.end(), [memory](const Piece& piece) {
+    return memory >= piece.data && memory < piece.data + piece.bytes;
+  });
+  if (owner == pieces_.end() || --owner->arrays > 0) return;
+  release(owner->data);
+  pieces_.erase(owner);
+}
+
+void release_file_pages(const void* memory, std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t begin = round_up(reinterpret_cast<std::size_t>(memory), page);
+  const std::size_t end = (reinterpret_cast<std::size_t>(memory) + bytes) / page * page;
+  if (begin >= end) return;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::size_t first = 0, last = 0, offset = 0, inode = 0;
+    char rights[5] = {};
+    unsigned major = 0, minor = 0;
+    if (std::sscanf(line.c_str(), "%zx-%zx %4s %zx %x:%x %zu", &first, &last, rights, &offset, &major, &minor,
+                    &inode) != 7) {
+      continue;
+    }
+    if (begin < first || end > last) continue;
+    if (inode != 0 && rights[0] == 'r' && rights[1] == '-') {
+      madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+    }
+    return;
+  }
 }
 
 void release(void* memory) {

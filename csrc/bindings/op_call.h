@@ -57,6 +57,8 @@ class OpCall {
   template <typename T>
   py::array_t<T> read(const T* numbers, const std::vector<py::ssize_t>& shape);
 
+  void replace(const char* name, const py::object& value) { arguments_[name] = value; }
+
   // Throws if an argument was given that nobody asked for.
   void refuse_leftovers() const;
 

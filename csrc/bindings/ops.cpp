@@ -94,16 +94,26 @@ py::object silu_mul(OpCall& call) {
   return call.read(out);
 }
 
+// Keys as Python sees them, (..., positions, head_dim), from or to a backend's transposed runs.
+py::array_t<float> transposed(const Array<float>& keys, std::int64_t run, bool back) {
+  if (run == 0) return keys;
+  const std::vector<py::ssize_t> shape(keys.shape(), keys.shape() + keys.ndim());
+  py::array_t<float> out(shape);
+  const std::int64_t dim = shape.back();
+  for (std::int64_t i = 0; i < keys.size(); ++i) {
+    const std::int64_t row = i / dim;
+    const std::int64_t moved = row / run * run * dim + i % dim * run + row % run;
+    out.mutable_data()[back ? i : moved] = keys.data()[back ? moved : i];
+  }
+  return out;
+}
+
 vt::KvCache cache_of(OpCall& call, vt::DType dtype) {
   return {.keys = call.floats("keys", dtype), .values = call.floats("values", dtype)};
 }
 
 vt::DType kv_dtype(OpCall& call) {
   return vt::dtype_named(call.value<std::string>("kv_dtype", "F32"));
-}
-
-py::object read_cache(OpCall& call, const vt::KvCache& cache) {
-  return py::make_tuple(call.read(cache.keys), call.read(cache.values));
 }
 
 const vt::AttentionBackend& attention_backend(OpCall& call, const vt::KvCache& cache, std::int64_t heads,
@@ -121,22 +131,44 @@ const vt::AttentionBackend& attention_backend(OpCall& call, const vt::KvCache& c
                               call.value<std::string>("attention_backend", ""));
 }
 
+py::object read_cache(OpCall& call, const vt::KvCache& cache, std::int64_t key_run = 0) {
+  return py::make_tuple(transposed(call.read(cache.keys), key_run, true), call.read(cache.values));
+}
+
+// The cache as the attention backend that is going to be chosen wants it.
+struct ChosenCache {
+  const vt::AttentionBackend* backend;
+  vt::KvCache cache;
+  vt::AttentionShape shape;
+};
+
+ChosenCache chosen_cache(OpCall& call, std::int64_t heads) {
+  const vt::DType dtype = kv_dtype(call);
+  ChosenCache chosen{.backend = nullptr, .cache = cache_of(call, dtype), .shape = {}};
+  chosen.backend = &attention_backend(call, chosen.cache, heads, chosen.shape);
+  if (chosen.backend->key_run > 0) {
+    call.replace("keys", transposed(call.value<Array<float>>("keys"), chosen.backend->key_run, false));
+    chosen.cache = cache_of(call, dtype);
+  }
+  return chosen;
+}
+
 py::object kv_write(OpCall& call) {
-  const vt::KvCache cache = cache_of(call, kv_dtype(call));
-  const vt::KvWriteArgs args{.k = call.activations("k"),
+  const vt::Tensor k = call.activations("k");
+  const ChosenCache chosen = chosen_cache(call, k.shape[1]);
+  const vt::KvWriteArgs args{.k = k,
                              .v = call.activations("v"),
                              .slot_mapping = call.integers<std::int64_t>("slot_mapping"),
-                             .cache = cache};
-  vt::AttentionShape shape;
-  const vt::AttentionBackend& backend = attention_backend(call, cache, args.k.shape[1], shape);
+                             .cache = chosen.cache};
   call.refuse_leftovers();
-  backend.kv_write(call.queue(), args);
-  return read_cache(call, cache);
+  chosen.backend->kv_write(call.queue(), args);
+  return read_cache(call, chosen.cache, chosen.backend->key_run);
 }
 
 py::object rope_kv_write(OpCall& call) {
-  const vt::KvCache cache = cache_of(call, kv_dtype(call));
-  const vt::RopeKvWriteArgs args{.q = call.activations("q"),
+  const vt::Tensor q = call.activations("q");
+  const auto [backend, cache, shape] = chosen_cache(call, q.shape[1]);
+  const vt::RopeKvWriteArgs args{.q = q,
                                  .k = call.activations("k"),
                                  .v = call.activations("v"),
                                  .q_norm = call.optional_floats("q_norm", vt::DType::F32),
@@ -147,14 +179,13 @@ py::object rope_kv_write(OpCall& call) {
                                  .interleaved = call.value<bool>("interleaved"),
                                  .slot_mapping = call.integers<std::int64_t>("slot_mapping"),
                                  .cache = cache};
-  vt::AttentionShape shape;
-  const vt::AttentionBackend& backend = attention_backend(call, cache, args.q.shape[1], shape);
-  if (!backend.rope_kv_write) {
-    throw vt::Error("attention backend '" + std::string(backend.name) + "' has no op 'rope_kv_write'");
+  if (!backend->rope_kv_write) {
+    throw vt::Error("attention backend '" + std::string(backend->name) + "' has no op 'rope_kv_write'");
   }
   call.refuse_leftovers();
-  backend.rope_kv_write(call.queue(), args);
-  return py::make_tuple(call.read(args.q), call.read(cache.keys), call.read(cache.values));
+  backend->rope_kv_write(call.queue(), args);
+  return py::make_tuple(call.read(args.q), transposed(call.read(cache.keys), backend->key_run, true),
+                        call.read(cache.values));
 }
 
 struct Longest {
@@ -175,11 +206,9 @@ Longest longest(OpCall& call) {
 
 py::object attention(OpCall& call) {
   const vt::Tensor q = call.activations("q");
-  const vt::KvCache cache = cache_of(call, kv_dtype(call));
   const auto table = call.value<Array<std::int32_t>>("block_table");
   const Longest lengths = longest(call);
-  vt::AttentionShape shape;
-  const vt::AttentionBackend& backend = attention_backend(call, cache, q.shape[1], shape);
+  const auto [backend, cache, shape] = chosen_cache(call, q.shape[1]);
   const vt::Tensor out = call.output(call.activation(), shape_of(q));
   const vt::AttentionArgs args{.q = q,
                                .cache = cache,
@@ -192,10 +221,10 @@ py::object attention(OpCall& call) {
                                .max_seq_len = lengths.sequence,
                                .scale = call.value<float>("scale"),
                                .out = out,
-                               .workspace = call.scratch(backend.workspace_bytes(call.device().get(), shape)),
+                               .workspace = call.scratch(backend->workspace_bytes(call.device().get(), shape)),
                                .batch_invariant = call.value<bool>("batch_invariant", false)};
   call.refuse_leftovers();
-  backend.attention(call.queue(), args);
+  backend->attention(call.queue(), args);
   return call.read(out);
 }
 

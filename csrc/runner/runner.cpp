@@ -361,7 +361,8 @@ std::vector<float> Runner::read_kv(std::int64_t layer, std::int32_t block) {
   const vt::Platform& platform = model_->device().platform();
   const vt::KvCache& cache = cache_.layers()[static_cast<std::size_t>(layer)];
   std::vector<float> result;
-  for (const vt::Tensor& tensor : {cache.keys, cache.values}) {
+  for (const bool is_key : {true, false}) {
+    const vt::Tensor& tensor = is_key ? cache.keys : cache.values;
     const std::int64_t heads = tensor.shape[1];
     const std::int64_t size = tensor.shape[2];
     const std::int64_t dim = tensor.shape[3];
@@ -371,7 +372,9 @@ std::vector<float> Runner::read_kv(std::int64_t layer, std::int32_t block) {
     for (std::int64_t token = 0; token < size; ++token) {
       for (std::int64_t head = 0; head < heads; ++head) {
         for (std::int64_t d = 0; d < dim; ++d) {
-          result.push_back(vt::load_as_float(tensor.dtype, bytes.data(), (head * size + token) * dim + d));
+          const std::int64_t run = is_key ? attention_->key_run : 0;
+          const std::int64_t inside = run ? token / run * run * dim + d * run + token % run : token * dim + d;
+          result.push_back(vt::load_as_float(tensor.dtype, bytes.data(), head * size * dim + inside));
         }
       }
     }

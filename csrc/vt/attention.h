@@ -31,6 +31,9 @@ struct AttentionBackend {
   void (*attention)(Queue*, const AttentionArgs&);
   // Optional: without it the model calls rms_norm, rope and kv_write.
   void (*rope_kv_write)(Queue*, const RopeKvWriteArgs&) = nullptr;
+  // Keys lie transposed in runs of this many positions, (head_dim, key_run) instead of (key_run, head_dim). 0: they
+  // don't.
+  std::int32_t key_run = 0;
 };
 
 struct Backend;

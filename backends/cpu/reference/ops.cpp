@@ -1,25 +1,7 @@
 // The reference op table.
 #include "reference/ops.h"
 
-#include <array>
-
 namespace cpu::reference {
-namespace {
-
-std::string refuses(vt::Device*, vt::Precision, const vt::AttentionShape&) {
-  return "";
-}
-
-constexpr std::array kBackends{vt::AttentionBackend{
-    .name = "reference",
-    .refuses = refuses,
-    .workspace_bytes = [](vt::Device*, const vt::AttentionShape&) -> std::size_t { return 0; },
-    .kv_write = kv_write,
-    .attention = attention,
-}};
-
-}  // namespace
-
 constinit const vt::OpTable kOps{
     .embedding = embedding,
     .matmul = matmul,
@@ -34,7 +16,5 @@ constinit const vt::OpTable kOps{
     .count_tokens = count_tokens,
     .dequantize = dequantize,
 };
-
-constinit const std::span<const vt::AttentionBackend> kAttention{kBackends};
 
 }  // namespace cpu::reference

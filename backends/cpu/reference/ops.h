@@ -21,6 +21,5 @@ void kv_write(vt::Queue*, const vt::KvWriteArgs&);
 void attention(vt::Queue*, const vt::AttentionArgs&);
 
 extern const vt::OpTable kOps;
-extern const std::span<const vt::AttentionBackend> kAttention;
 
 }  // namespace cpu::reference

@@ -1,0 +1,185 @@
+// Rounding to eight bits, norms, activations, and reductions over logits. Included after an isa_*.h.
+#pragma once
+
+#include "fast/kernels.h"
+#include "fast/lanes.h"
+
+namespace cpu::fast {
+namespace {
+
+// Adding this leaves a float's nearest integer in the low bits of its mantissa.
+constexpr float kRounder = 12582912.0f;
+constexpr std::int32_t kRounderBits = 0x4B400000;
+
+LANES_INLINE I32x16 nearest(F32x16 value) {
+  return reinterpret_cast<I32x16>(value + kRounder) - kRounderBits;
+}
+
+LANES_INLINE F32x16 absolute(F32x16 value) {
+  return reinterpret_cast<F32x16>(reinterpret_cast<I32x16>(value) & 0x7FFFFFFF);
+}
+
+// The order of these trees is part of every result.
+LANES_INLINE float sum_of(const F32x16& value) {
+  float lanes[kLanes];
+  store_lanes(lanes, value);
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    for (int lane = 0; lane < width; ++lane) lanes[lane] += lanes[lane + width];
+  }
+  return lanes[0];
+}
+
+LANES_INLINE float largest_of(const F32x16& value) {
+  float lanes[kLanes];
+  store_lanes(lanes, value);
+  float best = lanes[0];
+  for (int lane = 1; lane < kLanes; ++lane) best = lanes[lane] > best ? lanes[lane] : best;
+  return best;
+}
+
+// exp by a polynomial on [-ln2/2, ln2/2] and a power of two; relative error below 2e-7. Below -87 it gives 0.
+LANES_INLINE F32x16 exponential(F32x16 x) {
+  const F32x16 floor = all(-87.0f);
+  const F32x16 clamped = isa::largest(x < 88.0f ? x : all(88.0f), floor);
+  const I32x16 power = nearest(clamped * 1.44269504f);
+  const F32x16 n = isa::from_int(power);
+  F32x16 r = isa::fma(n, all(-0.693359375f), clamped);
+  r = isa::fma(n, all(2.12194440e-4f), r);
+  F32x16 p = all(1.9875691500e-4f);
+  p = isa::fma(p, r, all(1.3981999507e-3f));
+  p = isa::fma(p, r, all(8.3334519073e-3f));
+  p = isa::fma(p, r, all(4.1665795894e-2f));
+  p = isa::fma(p, r, all(1.6666665459e-1f));
+  p = isa::fma(p, r, all(5.0000001201e-1f));
+  p = isa::fma(p, r * r, r + 1.0f);
+  const F32x16 result = reinterpret_cast<F32x16>(reinterpret_cast<I32x16>(p) + (power << 23));
+  return x < floor ? all(0.0f) : result;
+}
+
+LANES_INLINE F32x16 silu(F32x16 x) {
+  return x / (exponential(-x) + 1.0f);
+}
+
+// The first `count` of sixteen floats, the rest zero.
+LANES_INLINE F32x16 load_some(const float* from, std::int64_t count) {
+  F32x16 value{};
+  std::memcpy(&value, from, static_cast<std::size_t>(count) * sizeof(float));
+  return value;
+}
+
+LANES_INLINE void store_some(float* to, const F32x16& value, std::int64_t count) {
+  std::memcpy(to, &value, static_cast<std::size_t>(count) * sizeof(float));
+}
+
+void quantise(const float* x, std::int64_t inputs, const QuantisedRow& out) {
+  for (std::int64_t b = 0; b < inputs / kBlock; ++b) {
+    const F32x16 half[2] = {load_lanes<F32x16>(x + b * kBlock), load_lanes<F32x16>(x + b * kBlock + kLanes)};
+    const float peak = largest_of(isa::largest(absolute(half[0]), absolute(half[1])));
+    const float inverse = peak > 0.0f ? 127.0f / peak : 0.0f;
+    const float scale = peak / 127.0f;
+    std::int32_t total = 0;
+    for (int i = 0; i < 2; ++i) {
+      const I32x16 quants = nearest(half[i] * inverse);
+      typedef std::int8_t I8x16 __attribute__((vector_size(16)));
+      store_lanes(out.quants + b * kBlock + i * kLanes, __builtin_convertvector(quants, I8x16));
+      std::int32_t sum = 0;
+      for (int lane = 0; lane < kLanes; ++lane) sum += quants[lane];
+      out.sums[2 * b + i] = sum;
+      total += sum;
+    }
+    out.scales[b] = scale;
+    out.scaled_sums[b] = scale * static_cast<float>(total);
+  }
+}
+
+void store(const float* tile, std::int64_t count, const float* bias, float* out, std::int64_t stride, int lanes) {
+  const F32x16 shift = bias ? load_some(bias, lanes) : F32x16{};
+  for (std::int64_t t = 0; t < count; ++t) {
+    const F32x16 value = load_lanes<F32x16>(tile + t * kLanes) + shift;
+    if (lanes == kLanes) {
+      store_lanes(out + t * stride, value);
+    } else {
+      store_some(out + t * stride, value, lanes);
+    }
+  }
+}
+
+void store_gated(const float* gate, const float* up, std::int64_t count, float* out, std::int64_t stride, int lanes) {
+  for (std::int64_t t = 0; t < count; ++t) {
+    const F32x16 value = silu(load_lanes<F32x16>(gate + t * kLanes)) * load_lanes<F32x16>(up + t * kLanes);
+    store_some(out + t * stride, value, lanes);
+  }
+}
+
+void silu_mul(const float* gate, const float* up, float* out, std::int64_t size) {
+  for (std::int64_t i = 0; i < size; i += kLanes) {
+    const std::int64_t count = size - i < kLanes ? size - i : kLanes;
+    store_some(out + i, silu(load_some(gate + i, count)) * load_some(up + i, count), count);
+  }
+}
+
+void norm(const float* x, float* residual, const float* weight, float* out, std::int64_t size, float eps) {
+  F32x16 squares{};
+  for (std::int64_t i = 0; i < size; i += kLanes) {
+    const std::int64_t count = size - i < kLanes ? size - i : kLanes;
+    F32x16 value = load_some((residual ? residual : x) + i, count);
+    if (residual && x) {
+      value += load_some(x + i, count);
+      store_some(residual + i, value, count);
+    }
+    squares = isa::fma(value, value, squares);
+  }
+  const float mean = sum_of(squares) / static_cast<float>(size);
+  const float scale = 1.0f / __builtin_sqrtf(mean + eps);
+  const float* in = residual ? residual : x;
+  for (std::int64_t i = 0; i < size; i += kLanes) {
+    const std::int64_t count = size - i < kLanes ? size - i : kLanes;
+    store_some(out + i, load_some(in + i, count) * scale * load_some(weight + i, count), count);
+  }
+}
+
+std::int64_t argmax(const float* values, std::int64_t size) {
+  const std::int64_t whole = size / kLanes * kLanes;
+  float best = values[0];
+  if (whole > 0) {
+    F32x16 peak = load_lanes<F32x16>(values);
+    for (std::int64_t i = kLanes; i < whole; i += kLanes) peak = isa::largest(load_lanes<F32x16>(values + i), peak);
+    best = largest_of(peak);
+  }
+  for (std::int64_t i = whole; i < size; ++i) best = values[i] > best ? values[i] : best;
+  for (std::int64_t i = 0; i < size; ++i) {
+    if (values[i] == best) return i;
+  }
+  return 0;
+}
+
+double sum_exp(const float* values, std::int64_t size, float largest) {
+  const std::int64_t whole = size / kLanes * kLanes;
+  double total = 0.0;
+  F32x16 sum{};
+  for (std::int64_t i = 0; i < whole; i += kLanes) {
+    sum += exponential(load_lanes<F32x16>(values + i) - largest);
+    // Short runs, so that small terms don't drown.
+    if (i / kLanes % 64 == 63) {
+      total += sum_of(sum);
+      sum = F32x16{};
+    }
+  }
+  total += sum_of(sum);
+  if (whole < size) {
+    const F32x16 rest = exponential(load_some(values + whole, size - whole) - largest);
+    for (std::int64_t lane = 0; lane < size - whole; ++lane) total += rest[lane];
+  }
+  return total;
+}
+
+void to_half(const float* in, std::uint16_t* out, std::int64_t size) {
+  for (std::int64_t i = 0; i < size; i += kLanes) {
+    const std::int64_t count = size - i < kLanes ? size - i : kLanes;
+    const U16x16 halves = isa::to_half(load_some(in + i, count));
+    std::memcpy(out + i, &halves, static_cast<std::size_t>(count) * 2);
+  }
+}
+
+}  // namespace
+}  // namespace cpu::fast

@@ -1,0 +1,24 @@
+// The op table of fast mode: vector kernels where they pay, the reference's ops where they don't.
+#pragma once
+
+#include "vt/backend.h"
+
+namespace cpu::fast {
+
+void matmul(vt::Queue*, const vt::MatmulArgs&);
+void matmul_silu_mul(vt::Queue*, const vt::MatmulSiluMulArgs&);
+void embedding(vt::Queue*, const vt::EmbeddingArgs&);
+void rms_norm(vt::Queue*, const vt::RmsNormArgs&);
+void rope(vt::Queue*, const vt::RopeArgs&);
+void silu_mul(vt::Queue*, const vt::SiluMulArgs&);
+void sample(vt::Queue*, const vt::SampleArgs&);
+void logprobs(vt::Queue*, const vt::LogprobsArgs&);
+void kv_write(vt::Queue*, const vt::KvWriteArgs&);
+void attention(vt::Queue*, const vt::AttentionArgs&);
+
+// Why the fast attention can't serve a model, or empty.
+std::string attention_refuses(vt::Device*, vt::Precision, const vt::AttentionShape&);
+
+extern const vt::OpTable kOps;
+
+}  // namespace cpu::fast
