@@ -68,6 +68,8 @@ def _report(
 ) -> None:
     if not project.is_judged(view, path, call.line) or _is_declared_unseen(project, view, path, call.name):
         return
+    if passes_macro(project, view, path, call.line, call.column):
+        return
     taken = _taken(function for _, function in candidates)
     related = [
         (file, function.line, f"{function.name!r} takes {_taken([function])}") for file, function in candidates[:3]
@@ -108,6 +110,21 @@ def _taken(functions: Iterable[Function]) -> str:
 
 def _count(number: int) -> str:
     return f"{number} argument{'s' if number != 1 else ''}"
+
+
+def passes_macro(project: Project, view: LaneView, path: str, line: int, column: int) -> bool:
+    """Whether an argument is a macro that holds commas: how many arguments that makes, only the preprocessor knows."""
+    text = "\n".join(project.sources[path].code_lines[line - 1 : line + 40])[column - 1 :]
+    start = text.find("(", text.find(">>>") + 1 if text[:200].find("<<<") >= 0 else 0)
+    depth, end = 0, len(text)
+    for index in range(max(start, 0), len(text)):
+        depth += (text[index] == "(") - (text[index] == ")")
+        if depth == 0 and index > start:
+            end = index
+            break
+    macros = project.macro_names(view)
+    words = set(re.findall(r"[A-Za-z_]\w*", text[max(start, 0) : end]))
+    return any("," in define.body for word in words if word in macros for _, define, _ in macros[word])
 
 
 # Macros that look like functions.

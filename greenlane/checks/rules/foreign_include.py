@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from greenlane.checks.findings import Findings, insert
 from greenlane.checks.source import expressions, vendors
 from greenlane.checks.source.directives import Structure, parse_include
+from greenlane.checks.source.files import SourceFile
 from greenlane.checks.source.project import Project
 from greenlane.checks.source.slices import Life, enclosing, include_guard
 from greenlane.checks.source.view import Edge, LaneView
@@ -29,6 +30,8 @@ def _owner(project: Project, path: str) -> str | None:
     """Whose a project file is: by its folder, or because all that it takes from vendors is one vendor's, without any condition."""
     owner = vendors.of_path(path)
     file = project.sources[path]
+    if owner is not None and file.is_header and _asks_for_lanes(project, file):
+        return None
     if owner is not None or not file.is_header:
         return owner
     found: set[str] = set()
@@ -42,6 +45,13 @@ def _owner(project: Project, path: str) -> str | None:
             return None
         found.add(next(iter(belongs)) if len(belongs) == 1 else "")
     return next(iter(found)) if len(found) == 1 and "" not in found else None
+
+
+def _asks_for_lanes(project: Project, file: SourceFile) -> bool:
+    """Whether a header decides by the lanes' own macros what it holds: such a one is made for all of them to include."""
+    return any(
+        expressions.names(arm.condition) & project.universe for chain in file.structure.chains for arm in chain.arms
+    )
 
 
 def _walk(project: Project, view: LaneView, unit: str, owned: dict[str, str | None], findings: Findings) -> None:

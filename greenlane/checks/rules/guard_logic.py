@@ -157,6 +157,7 @@ def _whole_file(project: Project, file: SourceFile, views: tuple[LaneView, ...],
         (file.path, chain.first, 1),
         [view.id for view in compiling],
         f"the whole file is guarded by `{text}`, which holds in every lane that compiles it",
+        severity="note",
     )
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from greenlane.checks.findings import Findings
+from greenlane.checks.rules.call_arity import passes_macro
 from greenlane.checks.source.facts import Cast, Facts, Function, PointerArray, Trait
 from greenlane.checks.source.project import Project
 from greenlane.checks.source.slices import Life
@@ -44,7 +45,9 @@ def _launches(project: Project, view: LaneView, path: str, facts: Facts, finding
         kernels = [entry for entry in _kernels(project, view, launch.kernel) if reach is None or entry[0] in reach]
         if not kernels or any(kernel.accepts(launch.arity) for _, kernel in kernels):
             continue
-        if project.is_judged(view, path, launch.line):
+        if project.is_judged(view, path, launch.line) and not passes_macro(
+            project, view, path, launch.line, launch.column
+        ):
             _report(path, view, (launch.line, launch.column), launch.kernel, launch.arity, kernels, findings)
 
 

@@ -116,7 +116,12 @@ def _uses_of_lost(
             continue
         facts = project.facts(view, path)
         for name in facts.tokens & lost:
-            if name in _KEYWORDS or vendors.of_name(name) is not None or _is_own(project, view, path, name):
+            if (
+                name in _KEYWORDS
+                or name.startswith("__")
+                or vendors.of_name(name) is not None
+                or _is_own(project, view, path, name)
+            ):
                 continue
             for line, column in occurrences(project, view, path, name):
                 _report_lost(project, view, other, unit, path, (line, column), name, findings)

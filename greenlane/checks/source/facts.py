@@ -147,6 +147,7 @@ class Facts(NamedTuple):
         str
     ]  # everything declared: functions, variables, types, fields, enumerators, namespaces; no locals
     aliases: tuple[tuple[str, str], ...]  # namespace aliases: name, target as written
+    imported: frozenset[str]  # names that a using-declaration brings in
     objects: frozenset[str]  # those of them that are no functions
     namespaces: frozenset[str]  # opened here, full names
     using: frozenset[str]  # namespaces taken in whole
@@ -157,4 +158,4 @@ class Facts(NamedTuple):
 
 
 _NONE: frozenset[str] = frozenset()
-EMPTY = Facts((), (), (), (), (), (), (), _NONE, (), _NONE, _NONE, _NONE, _NONE, _NONE, ())
+EMPTY = Facts((), (), (), (), (), (), (), _NONE, (), _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, ())

@@ -34,6 +34,7 @@ IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.A)
 _GPU_WORDS = re.compile(r"__global__|__device__|<<<")
 _DRIVER_LAUNCH = {"hipLaunchKernelGGL", "hipLaunchKernel"}
 _ALIAS = re.compile(r"\bnamespace\s+(\w+)\s*=\s*([\w:]+)\s*;")
+_IMPORT = re.compile(r"\busing\s+(?:typename\s+)?[\w:<>, ]*::\s*(\w+)\s*;")
 _ARRAY = re.compile(r"\bvoid\s*\*\s*(?:const\s+)?(\w+)\s*\[\s*\w*\s*\]\s*=?\s*\{([^{};]*)\}\s*;")
 _LOOKUP_WORDS = ("dlsym", "GetProcAddress", "ymbol", "ookup")
 _LOOKUP = re.compile(r'\b(?:dlsym|GetProcAddress|\w*[gG]et\w*[sS]ymbol\w*|\w*[lL]ookup\w*)\s*\([^()]*"(\w+)"\s*\)')
@@ -118,6 +119,7 @@ class _Reader:
             callables=tuple(self._callables(found.get("alias", ()))),
             names=objects | {function.name for function in self.functions},
             aliases=tuple(_ALIAS.findall(self.code)),
+            imported=frozenset(_IMPORT.findall(self.code)),
             objects=objects,
             namespaces=frozenset(self.namespaces),
             using=frozenset(self._using(found.get("using", ()))),
@@ -228,6 +230,8 @@ class _Reader:
     ) -> None:
         full = scope[2] if scope else ""
         traits = read.traits
+        if traits & Trait.FRIEND and scope is not None and scope[3] == "class":
+            scope, full = None, full.rpartition("::")[0]  # found in the namespace around
         member = (scope is not None and scope[3] == "class") or bool(read.qualifier)
         if member:
             traits |= Trait.MEMBER

@@ -147,13 +147,19 @@ class Project:
             found: dict[str, list[tuple[str, Function]]] = {}
             for path in self.lane_files[view.id]:
                 for function in self.facts(view, path).functions:
-                    found.setdefault(function.name, []).append((path, function))
+                    found.setdefault(function.name, []).append((path, self._with_open_end(function)))
             self._functions[view.id] = found
         return self._functions[view.id]
 
     @cached_property
     def _functions(self) -> dict[str, dict[str, list[tuple[str, Function]]]]:
         return {}
+
+    def _with_open_end(self, function: Function) -> Function:
+        """A macro in a parameter list stands for any number of parameters."""
+        if any(not param.name and param.type in self.defined_names for param in function.params):
+            return function._replace(params=(), variadic=True)
+        return function
 
     def arities(self, view: LaneView) -> dict[str, tuple[int, int]]:
         """By name: the numbers of arguments that every function of that name takes."""

@@ -45,8 +45,15 @@ class Scopes:
         reach = self._view.reach(path)
         return [candidate for candidate in candidates if candidate[0] in reach]
 
+    def _is_imported(self, path: str, name: str) -> bool:
+        """Whether a using-declaration gives a name more meanings than the index knows."""
+        files = self._view.reach(path) if path in self._units else (path, *self._facts)
+        return any(file in self._facts and name in self._facts[file].imported for file in files)
+
     def plain(self, path: str, facts: Facts, inside: Function | None, name: str) -> Sequence[Candidate]:
         visible = self._visible(path, self._functions.get(name, ()))
+        if self._is_imported(path, name):
+            return ()
         if self._is_object(path, name):
             return self._constructors(name, visible) if len(self._classes.get(name, ())) == 1 else ()
         around = inside.scope if inside is not None else ""
@@ -106,7 +113,9 @@ class Scopes:
         visible = self._visible(path, self._functions.get(name, ()))
         found = [entry for entry in visible if _ends_with(entry[1].scope, wanted)]
         last = wanted.rpartition("::")[2]
-        if last in self._classes and any(entry.bases for entry in self._classes[last]):
+        if self._is_imported(path, name) or (
+            last in self._classes and any(entry.bases for entry in self._classes[last])
+        ):
             return ()
         return [] if any(entry[1].has(Trait.CONSTRUCTOR) for entry in found) else found
 
@@ -182,6 +191,8 @@ class Scopes:
 
     def members(self, owner: str, name: str) -> Sequence[Candidate]:
         classes = self.hierarchy(owner)
+        if any(name in facts.imported for facts in self._facts.values()):
+            return ()
         if classes is None or any(field.name == name for own in classes for field in self._classes[own][0].fields):
             return ()
         return [

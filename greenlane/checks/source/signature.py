@@ -147,8 +147,10 @@ def _traits(node: Node, declarator: Node, outer: Node, named: Node, returns: str
             traits |= Trait.OVERRIDE
     if bodiless or node.child_by_field_name("default_value") is not None:
         traits |= Trait.BODILESS
-    if outer.type == "template_declaration" or (outer.parent is not None and outer.parent.type == "friend_declaration"):
-        traits |= Trait.TEMPLATE if outer.type == "template_declaration" else Trait.FRIEND
+    if outer.type == "template_declaration":
+        traits |= Trait.TEMPLATE
+    if any(parent is not None and parent.type == "friend_declaration" for parent in (node.parent, outer.parent)):
+        traits |= Trait.FRIEND
     if named.type == "template_function" or (
         outer.type == "template_declaration" and raw(outer).startswith("template <>")
     ):

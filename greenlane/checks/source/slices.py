@@ -195,6 +195,10 @@ def visible(
     left_out: list[int] = []
     for number in _dropped(structure, arms, lines, left_out):
         code[number - 1] = full[number - 1] = ""
+    for directive in structure.directives:
+        if directive.kind == "pragma" and full[directive.line - 1]:
+            for number in range(directive.line, directive.last + 1):
+                full[number - 1] = " " * len(code[number - 1])  # names in a pragma are uses, and no grammar takes them
     return code, full, left_out
 
 
@@ -202,7 +206,8 @@ def _dropped(
     structure: Structure, arms: Sequence[Sequence[int]], lines: list[str], left_out: list[int]
 ) -> Iterator[int]:
     for directive in structure.directives:
-        yield from range(directive.line, directive.last + 1)
+        if directive.kind != "pragma":
+            yield from range(directive.line, directive.last + 1)
     for chain, lives in zip(structure.chains, arms, strict=True):
         unsure = [arm for arm, life in zip(chain.arms, lives, strict=True) if life == Life.UNSURE]
         spare = unsure[1:] if len(unsure) > 1 and not all(_balanced(lines, arm) for arm in unsure) else []
