@@ -20,7 +20,7 @@ Day = Annotated[Word, AfterValidator(lambda text: date.fromisoformat(text).isofo
 
 
 class Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 def key(text: str, *, example: str, default: Any = None) -> Any:
