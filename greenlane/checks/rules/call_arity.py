@@ -49,7 +49,7 @@ def _candidates(scopes: Scopes, path: str, facts: Facts, call: Call) -> Sequence
     inside = facts.functions[call.function] if call.function >= 0 else None
     if call.receiver is not None:
         owner = scopes.receiver_class(path, facts, inside, call.receiver)
-        return scopes.members(owner, call.name) if owner else ()
+        return (scopes.members(owner, call.name) if owner else None) or ()
     if call.scope:
         return scopes.qualified(path, call.scope, call.name)
     if call.name in vendors.STANDARD_NAMES or _is_local(inside, call.name):

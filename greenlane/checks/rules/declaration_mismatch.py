@@ -129,7 +129,10 @@ def _override(
     entry = scopes.only_class(owner)
     if classes is None or entry is None or not entry.bases:
         return
-    bases = [item for item in scopes.members(owner, function.name) if item[1].scope.rpartition("::")[2] != owner]
+    members = scopes.members(owner, function.name)
+    if members is None:
+        return
+    bases = [item for item in members if item[1].scope.rpartition("::")[2] != owner]
     if any(len(other.params) == len(function.params) for _, other in bases) or function.name.startswith(
         ("~", "operator")
     ):

@@ -411,7 +411,7 @@ def _lost_members(project: Project, view: LaneView, findings: Findings) -> None:
                 continue
             inside = facts.functions[call.function] if call.function >= 0 else None
             owner = scopes.receiver_class(path, facts, inside, call.receiver)
-            if owner is None or scopes.hierarchy(owner) is None or scopes.members(owner, call.name):
+            if owner is None or scopes.hierarchy(owner) is None or scopes.members(owner, call.name) != []:
                 continue
             there = _member_elsewhere(project, view, owner, call.name)
             if there is None or _mentions(project, view, owner, call.name):

@@ -15,6 +15,7 @@ _BINARY = {
     "||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6,
     "<": 7, "<=": 7, ">": 7, ">=": 7, "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
 }  # fmt: skip
+_LONGEST = 300  # tokens; what is longer is nobody's condition and would nest too deeply
 _WORDS = {"and": "&&", "or": "||", "not": "!"}
 
 
@@ -74,6 +75,8 @@ class _Parser:
             token = match.group(match.lastindex or 0)
             tokens.append(_WORDS.get(token, token))
             at = match.end()
+        if len(tokens) > _LONGEST:
+            raise Malformed("too long")
         return tokens
 
     def whole(self) -> Node:

@@ -189,12 +189,13 @@ class Scopes:
             waiting += [base.partition("<")[0].rpartition("::")[2].strip() for base in entries[0].bases]
         return found
 
-    def members(self, owner: str, name: str) -> Sequence[Candidate]:
+    def members(self, owner: str, name: str) -> Sequence[Candidate] | None:
+        """Members of a class and its bases; None where more may hide behind the name."""
         classes = self.hierarchy(owner)
         if any(name in facts.imported for facts in self._facts.values()):
-            return ()
+            return None
         if classes is None or any(field.name == name for own in classes for field in self._classes[own][0].fields):
-            return ()
+            return None
         return [
             entry
             for entry in self._functions.get(name, ())

@@ -15,7 +15,7 @@ from greenlane.checks.source.slices import Life, LineLife, Slice, cut
 from greenlane.matrix.globs import first_match
 from greenlane.matrix.model import Lane
 
-_DEPTH = 150  # of nested includes
+_DEPTH = 60  # of nested includes; what lies deeper is not known
 
 
 class Edge(NamedTuple):
