@@ -21,9 +21,10 @@ std::map<std::string, std::uint64_t> difference(const std::map<std::string, std:
 
 }  // namespace
 
-bool Graphs::available() const {
-  return device_.platform().device_info(device_.index()).capabilities.graph_capture;
-}
+Graphs::Graphs(const vt::OpenDevice& device, std::int32_t max_num_seqs)
+    : device_(device),
+      max_num_seqs_(max_num_seqs),
+      available_(device.platform().device_info(device.index()).capabilities.graph_capture) {}
 
 std::int32_t Graphs::bucket(std::int32_t num_reqs) const {
   std::int32_t size = 1;

@@ -12,9 +12,9 @@ namespace runner {
 
 class Graphs {
  public:
-  Graphs(const vt::OpenDevice& device, std::int32_t max_num_seqs) : device_(device), max_num_seqs_(max_num_seqs) {}
+  Graphs(const vt::OpenDevice& device, std::int32_t max_num_seqs);
 
-  bool available() const;
+  bool available() const { return available_; }
 
   // The batch size that `num_reqs` is padded to.
   std::int32_t bucket(std::int32_t num_reqs) const;
@@ -34,6 +34,7 @@ class Graphs {
 
   const vt::OpenDevice& device_;
   std::int32_t max_num_seqs_;
+  bool available_;
   std::map<std::int32_t, Entry> entries_;
 };
 
