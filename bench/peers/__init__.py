@@ -1,0 +1,1 @@
+"""The engine beside its peers: same file, same machine, same threads, interleaved."""
