@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from greenlane.checks.findings import Findings
 from greenlane.checks.source import vendors
 from greenlane.checks.source.facts import Call, Facts, Function
+from greenlane.checks.source.places import maybe_lost
 from greenlane.checks.source.project import Project
 from greenlane.checks.source.scope import Scopes
 from greenlane.checks.source.slices import Life
@@ -66,7 +67,9 @@ def _is_local(function: Function | None, name: str) -> bool:
 def _report(
     project: Project, view: LaneView, path: str, call: Call, candidates: Sequence[Candidate], findings: Findings
 ) -> None:
-    if not project.is_judged(view, path, call.line) or _is_declared_unseen(project, view, path, call.name):
+    if not project.is_judged(view, path, call.line) or maybe_lost(
+        project, view, view.reach(path) if path in view.units else project.lane_files[view.id], call.name
+    ):
         return
     if passes_macro(project, view, path, call.line, call.column):
         return
@@ -81,22 +84,6 @@ def _report(
         f"{call.name!r} is given {_count(call.arity)}, but takes {taken}",
         related,
     )
-
-
-def _is_declared_unseen(project: Project, view: LaneView, path: str, name: str) -> bool:
-    """Whether a file that the grammar didn't take whole may declare another overload: it has the name where nothing known stands."""
-    reach = view.reach(path) if path in view.units else project.lane_files[view.id]
-    pattern = re.compile(rf"\b{re.escape(name)}\s*\(")
-    for file in reach:
-        facts = project.facts(view, file)
-        if not facts.errors or name not in facts.tokens:
-            continue
-        known = {function.line for function in facts.functions if function.name == name}
-        known |= {call.line for call in facts.calls if call.name == name}
-        for number, text in enumerate(project.sources[file].code_lines, 1):
-            if name in text and number not in known and pattern.search(text) and view.life(file, number) != Life.DEAD:
-                return True
-    return False
 
 
 def _taken(functions: Iterable[Function]) -> str:

@@ -60,6 +60,8 @@ def _chain(
     context = _context(structure, chain, guard.chain if guard else -1)
     if any(macro(atom) in changed for atom in atoms(context)):
         context = TRUE
+    if not project.worlds.possible(context):
+        return  # `#if 0`, or dead for a reason that is reported further out
     before = context
     for position, arm in enumerate(chain.arms):
         own = condition(arm.condition)

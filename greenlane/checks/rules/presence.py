@@ -9,7 +9,8 @@ from functools import cached_property, lru_cache
 from greenlane.checks.findings import Findings
 from greenlane.checks.source import vendors
 from greenlane.checks.source.facts import Function, Trait
-from greenlane.checks.source.places import occurrences
+from greenlane.checks.source.includes import is_standard
+from greenlane.checks.source.places import maybe_lost, occurrences
 from greenlane.checks.source.project import Project
 from greenlane.checks.source.slices import Life, enclosing, include_guard
 from greenlane.checks.source.view import LaneView
@@ -26,6 +27,9 @@ _KEYWORDS = frozenset(
 )
 
 
+_FOREIGN = frozenset(
+    "std thrust cub cooperative_groups cg nvcuda cuda hip hipcub rocprim rocwmma cutlass cute at c10 torch".split()
+)
 _ARGUMENT = re.compile(r"\b(?:typename|class|struct|namespace)\s+(?:\.\.\.\s*)?(\w+)\s*[,>={;:]")
 
 
@@ -291,6 +295,8 @@ def _report_undefined(
     elsewhere: list[tuple[LaneView, set[str]]],
     findings: Findings,
 ) -> None:
+    if maybe_lost(project, view, project.lane_files[view.id], name):
+        return
     other, files = elsewhere[0]
     file = sorted(files)[0]
     functions = [function for function in project.facts(view, unit).functions if function.name == name]
@@ -374,7 +380,14 @@ def _not_in_namespace(
     """`ns::name` where the project owns the namespace and none of the files that open it so much as mentions the name."""
     reach = view.reach(unit)
     opening = [path for path in reach if scope in project.facts(view, path).namespaces]
-    if not opening or unit in opening or name in project.facts(view, unit).names:
+    strange = [target for target in view.externals(reach) if not is_standard(target) and not vendors.of_header(target)]
+    if (
+        not opening
+        or strange
+        or scope.partition("::")[0] in _FOREIGN
+        or unit in opening
+        or name in project.facts(view, unit).names
+    ):
         return
     for path in opening:
         facts = project.facts(view, path)

@@ -143,7 +143,7 @@ def _uses(project: Project, path: str, function: Function) -> list[int]:
 
 def _parameters(project: Project, path: str, lanes: list[LaneView], findings: Findings) -> None:
     unused: dict[tuple[str, int, int], list[tuple[LaneView, Function, Param]]] = {}
-    used: set[tuple[str, str, str]] = set()
+    used: dict[tuple[str, str, str], set[str]] = {}
     for view in lanes:
         macros = _LazyMacros(project, view)
         for function in project.facts(view, path).functions:
@@ -153,7 +153,7 @@ def _parameters(project: Project, path: str, lanes: list[LaneView], findings: Fi
                 if not param.name or param.maybe_unused:
                     continue
                 if param.name in function.tokens or macros.mention(function.tokens, param.name):
-                    used.add((function.scope, function.name, param.name))
+                    used.setdefault((function.scope, function.name, param.name), set()).add(view.id)
                 elif _is_whole(project, view, path, function):
                     unused.setdefault((param.name, param.line, param.column), []).append((view, function, param))
     for (name, line, column), entries in unused.items():
@@ -165,18 +165,19 @@ def _report_parameter(
     path: str,
     key: tuple[str, int, int],
     entries: list[tuple[LaneView, Function, Param]],
-    used: set[tuple[str, str, str]],
+    used: dict[tuple[str, str, str], set[str]],
     findings: Findings,
 ) -> None:
     name, line, column = key
     _, function, _ = entries[0]
-    drifts = (function.scope, function.name, name) in used
+    lanes = {view.id for view, _, _ in entries}
+    drifts = bool(used.get((function.scope, function.name, name), set()) - lanes)
     if not drifts and function.tokens:
         return  # unread in every lane beside code that reads others: style, not a difference between lanes
     findings.add(
         "unused-parameter",
         (path, line, column),
-        {view.id for view, _, _ in entries},
+        lanes,
         f"parameter {name!r} of {function.name!r} is never read; gcc and clang warn (-Wunused-parameter)",
         suggestion=_annotate(project, path, line, column)
         if drifts

@@ -58,6 +58,7 @@ _QUERY = """
 (class_specifier !body name: (type_identifier) @forward)
 (struct_specifier !body name: (type_identifier) @forward)
 (ERROR) @error
+(MISSING) @error
 """
 
 

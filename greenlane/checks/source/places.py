@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from greenlane.checks.source.project import Project
+from greenlane.checks.source.slices import Life
 from greenlane.checks.source.view import LaneView
 
 MOST_SITES = 20  # of one name in one file
@@ -23,3 +24,18 @@ def occurrences(project: Project, view: LaneView, path: str, name: str) -> Itera
             if found < MOST_SITES and project.is_judged(view, path, number):
                 found += 1
                 yield number, match.start() + 1
+
+
+def maybe_lost(project: Project, view: LaneView, files: Iterable[str], name: str) -> bool:
+    """Whether a file that the grammar didn't take whole may declare a function: its name stands where nothing known does."""
+    pattern = re.compile(rf"\b{re.escape(name)}\s*\(")
+    for path in files:
+        facts = project.facts(view, path)
+        if name not in facts.tokens or not (facts.errors or facts.problem):
+            continue
+        known = {function.line for function in facts.functions if function.name == name}
+        known |= {call.line for call in facts.calls if call.name == name}
+        for number, text in enumerate(project.sources[path].code_lines, 1):
+            if name in text and number not in known and pattern.search(text) and view.life(path, number) != Life.DEAD:
+                return True
+    return False

@@ -30,7 +30,7 @@ _HEADERS = (
     ),
     (re.compile(r"musa|mublas|mudnn|murand|mufft|mcc"), MUSA),
     (re.compile(r"Metal/|MetalKit/|MetalPerformanceShaders"), METAL),
-    (re.compile(r"sycl/|CL/sycl\.hpp|oneapi/|dpct/"), SYCL),
+    (re.compile(r"sycl/|CL/sycl\.hpp|dpct/"), SYCL),
     (re.compile(r"vulkan/"), VULKAN),
 )
 
