@@ -391,7 +391,7 @@ def _not_in_namespace(
         return
     for path in opening:
         facts = project.facts(view, path)
-        if name in facts.tokens or facts.errors or facts.problem is not None or facts.using or "using" in facts.tokens:
+        if name in facts.tokens or facts.using or "using" in facts.tokens:
             return
         if any(name in define.body or "##" in define.body for define, _ in view.slice(path).defines):
             return

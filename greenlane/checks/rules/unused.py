@@ -93,6 +93,9 @@ def _unreached(internal: list[Function], roots: set[str]) -> list[Function]:
 def _is_reported(project: Project, view: LaneView, path: str, function: Function, is_header: bool) -> bool:
     if function.traits & _EXEMPT or function.name == "main" or not project.is_judged(view, path, function.line):
         return False
+    facts = project.facts(view, path)
+    if (facts.errors or facts.gaps) and project.sources[path].raw_lines[function.first - 1][:1].isspace():
+        return False  # perhaps a static member of a class that the grammar lost
     if is_header and function.traits & (Trait.INLINE | Trait.DEVICE | Trait.KERNEL):
         return False
     return not function.has(Trait.INLINE) or (view.lane.compiler or "").startswith(("clang", "hipcc"))

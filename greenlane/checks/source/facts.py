@@ -154,6 +154,7 @@ class Facts(NamedTuple):
     tokens: frozenset[str]  # every identifier of the slice
     outside: frozenset[str]  # identifiers outside of internal functions
     errors: tuple[tuple[int, int], ...]  # line ranges that no grammar took
+    gaps: bool = False  # the grammar filled in what it missed, a semicolon behind a macro mostly
     problem: str | None = None
 
 

@@ -58,7 +58,7 @@ _QUERY = """
 (class_specifier !body name: (type_identifier) @forward)
 (struct_specifier !body name: (type_identifier) @forward)
 (ERROR) @error
-(MISSING) @error
+(MISSING) @gap
 """
 
 
@@ -127,6 +127,7 @@ class _Reader:
             tokens=tokens,
             outside=self._outside(tokens),
             errors=self.errors,
+            gaps=bool(found.get("gap")),
         )
 
     def _check_time(self) -> None:

@@ -31,7 +31,7 @@ def maybe_lost(project: Project, view: LaneView, files: Iterable[str], name: str
     pattern = re.compile(rf"\b{re.escape(name)}\s*\(")
     for path in files:
         facts = project.facts(view, path)
-        if name not in facts.tokens or not (facts.errors or facts.problem):
+        if name not in facts.tokens or not (facts.errors or facts.gaps or facts.problem):
             continue
         known = {function.line for function in facts.functions if function.name == name}
         known |= {call.line for call in facts.calls if call.name == name}
