@@ -47,20 +47,22 @@ class Choice:
 
     def push(self, token: SampledToken) -> bool:
         """Take one token in. True when a stop string is complete."""
-        completion = self.completion
+        completion, sequence = self.completion, self.sequence
         completion.token_ids.append(token.token_id)
         completion.logprobs.append(token.logprob)
         completion.runner_up.append(token.runner_up)
         if token.top:
             completion.top.append(token.top)
-        ends = token.token_id in self.sequence.stop_ids and self.sequence.finished and not self._keep_special
+        ends = sequence.finished and token.token_id in sequence.stop_ids and not self._keep_special
         text = "" if ends else self._matcher.push(self._detokenizer.push(token.token_id))
         stopped = self._matcher.stopped_by is not None
-        if self.sequence.finished or stopped:
-            self._close(text, [token], FinishReason.STOP if stopped else self.sequence.finish_reason)
-        else:
-            self._emit(Delta(completion.index, text, [token]))
-        return stopped
+        if stopped or sequence.finished:
+            self._close(text, [token], FinishReason.STOP if stopped else sequence.finish_reason)
+            return stopped
+        completion.text += text
+        if self._listener is not None:
+            self._listener(Delta(completion.index, text, [token]))
+        return False
 
     def end(self, reason: FinishReason, error: str | None = None) -> None:
         """The choice ends without a further token: aborted, past its deadline, or failed."""
@@ -76,9 +78,6 @@ class Choice:
         if reason is FinishReason.STOP:
             last = self.completion.token_ids[-1]
             self.completion.stop = self._matcher.stopped_by or (last if last in self.sequence.stop_ids else None)
-        self._emit(Delta(self.completion.index, text, tokens, reason, error))
-
-    def _emit(self, delta: Delta) -> None:
-        self.completion.text += delta.text
+        self.completion.text += text
         if self._listener is not None:
-            self._listener(delta)
+            self._listener(Delta(self.completion.index, text, tokens, reason, error))

@@ -28,7 +28,9 @@ class Statistics:
     prefill_s: float = 0.0
     decode_s: float = 0.0
     decode_tokens: int = 0  # sampled in steps without prompt tokens
-    schedule_s: float = 0.0  # spent in Python before a launch
+    schedule_s: float = 0.0  # deciding what the next step computes
+    launch_s: float = 0.0  # carrying it over to the core
+    hand_out_s: float = 0.0  # appending, decoding and passing on what came back
 
     @property
     def prefill_tokens_per_s(self) -> float:
@@ -84,6 +86,7 @@ class Loop:
         """Launch the next step; hand out the results of the one that is due."""
         started = time.perf_counter()
         plan = self.scheduler.schedule()
+        self.statistics.schedule_s += time.perf_counter() - started
         if not self._in_flight:
             self._last_end = started
         due = self._in_flight.popleft() if self._in_flight else None
@@ -91,20 +94,24 @@ class Loop:
             if due is not None and not self._mirror:
                 due.pending.wait()
             if plan is not None:
-                self._launch(plan, started)
+                self._launch(plan)
             if due is None and not self._lagged and self._in_flight:
                 due = self._in_flight.popleft()
             if due is not None:
-                self._hand_out(due, due.pending.wait())
+                output = due.pending.wait()
+                arrived = time.perf_counter()
+                self._hand_out(due, output)
+                self.statistics.hand_out_s += time.perf_counter() - arrived
         except (RuntimeError, MemoryError) as error:
             raise DeviceFailed(f"the device failed while computing: {error}") from error
         if plan is None and due is None and self.scheduler.has_work:
             raise DeviceFailed("no waiting request can be scheduled; this is a fault of the engine, please report it")
 
-    def _launch(self, plan: Plan, started: float) -> None:
+    def _launch(self, plan: Plan) -> None:
+        started = time.perf_counter()
         pending = self._batch.launch(plan)
         self._in_flight.append(_Launched(plan, pending, dict(zip(plan.rows, plan.sequences, strict=True))))
-        self.statistics.schedule_s += time.perf_counter() - started
+        self.statistics.launch_s += time.perf_counter() - started
 
     def _hand_out(self, done: _Launched, output: _core.StepOutput) -> None:
         self._count(done.plan)

@@ -79,9 +79,16 @@ def document(llm: LLM, arguments: argparse.Namespace, samples: list[Sample]) -> 
         "prefill_tokens_per_s": statistics.median(sample.prefill_tokens_per_s for sample in samples),
         "decode_tokens_per_s": statistics.median(sample.decode_tokens_per_s for sample in samples),
         "samples": [asdict(sample) for sample in samples],
-        "schedule_us_per_step": 1e6 * llm.loop.statistics.schedule_s / max(llm.loop.statistics.steps, 1),
+        "host_us_per_step": _host_cost(llm),
         **report.costs(llm),
     }
+
+
+def _host_cost(llm: LLM) -> dict[str, float]:
+    """What a step costs in Python, in microseconds on average."""
+    statistics = llm.loop.statistics
+    costs = {"schedule": statistics.schedule_s, "launch": statistics.launch_s, "hand_out": statistics.hand_out_s}
+    return {name: 1e6 * seconds / max(statistics.steps, 1) for name, seconds in costs.items()}
 
 
 def _table(result: dict[str, Any]) -> str:

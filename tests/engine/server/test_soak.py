@@ -7,17 +7,17 @@ from pathlib import Path
 from tests.engine.server.running import serving
 from tests.engine.server.soak import Soak, check_end
 
-SECONDS = 20
+SECONDS = 12
 GROWTH = 24 << 20  # bytes, after warm-up
 
 
 def test_a_crowd_on_the_real_model_gets_the_answers_each_would_get_alone() -> None:
     with serving("smollm2", "--kv-cache-tokens", "16384") as server:
-        warm = Soak(server, seed=1, longest_output=12)
+        warm = Soak(server, seed=1, longest_output=12, longest_prompt=24)
         warm.run(SECONDS)
         check_end(warm)
         resident = server.resident_bytes()
-        second = Soak(server, seed=2, longest_output=12)
+        second = Soak(server, seed=2, longest_output=12, longest_prompt=24)
         second.run(SECONDS)
         check_end(second)
         assert server.resident_bytes() - resident < GROWTH
