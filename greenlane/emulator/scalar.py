@@ -12,6 +12,7 @@ from greenlane.emulator.scalar_table import OPERATIONS
 _TYPES = {"u32": "u32", "i32": "i32", "u64": "u64", "i64": "i64", "f32": "float", "k16": "u32", "h16": "float"}
 _COMPARISONS = {"eq": "==", "lg": "!=", "gt": ">", "ge": ">=", "lt": "<", "le": "<=", "neq": "!="}
 _COMPARE = re.compile(r"s_cmpk?_(\w+?)_([iuf])(16|32|64)")
+_BIT_COMPARE = re.compile(r"s_bitcmp([01])_b(32|64)")
 _SAVE = re.compile(r"s_(\w+?)_(saveexec|wrexec)_b(32|64)")
 _SAVED = {
     "and": "old & value",
@@ -46,7 +47,7 @@ def translate(one: Instruction, registers: Registers) -> str | None:
         return None
     if _IGNORED.fullmatch(name):
         return ";"
-    for pattern, handler in ((_COMPARE, _compare), (_SAVE, _save_exec), (_LOAD, _load)):
+    for pattern, handler in ((_COMPARE, _compare), (_BIT_COMPARE, _compare_bit), (_SAVE, _save_exec), (_LOAD, _load)):
         if found := pattern.fullmatch(name):
             return handler(one, registers, found)
     return _other(one, registers)
@@ -105,6 +106,11 @@ def _compare(one: Instruction, registers: Registers, found: re.Match[str]) -> st
     if immediate and letter == "i":
         right = f"(i32){_sign_extended(one.operands[1]):#x}u"
     return f"scc = {_relation(relation, left, right)};"
+
+
+def _compare_bit(one: Instruction, registers: Registers, found: re.Match[str]) -> str:
+    word = registers.s32(one.operands[0]) if found[2] == "32" else registers.s64(one.operands[0])
+    return f"scc = ({word} >> ({registers.s32(one.operands[1])} & {int(found[2]) - 1}) & 1) == {found[1]};"
 
 
 def _relation(relation: str, left: str, right: str) -> str:
