@@ -25,6 +25,8 @@ def survey(build: Path, log: Sequence[str]) -> dict[str, Any]:
     kernels: Kernels = _said_by_ptxas(build, log)
     unread, named = [], set[str]()
     for name in untrusted.files(build, OBJECTS):
+        if "/CompilerId" in name:
+            continue  # CMake's own probe of the compiler, for an architecture that nobody asked for
         try:
             data = untrusted.read_bytes(build, name) or b""
             for arch, found in _device_code(data):

@@ -69,6 +69,13 @@ def test_a_kernel_that_no_object_holds_any_more_is_dropped(build: Path) -> None:
     assert "_Z4gonePf" not in objects.survey(build, [])["kernels"].get("sm_80", {})
 
 
+def test_what_cmake_compiled_to_probe_the_compiler_is_no_part_of_the_build(build: Path) -> None:
+    probe = build / "CMakeFiles/4.3.4/CompilerIdCUDA"
+    probe.mkdir(parents=True)
+    shutil.copy(HERE / "scale.cuda.o", probe)
+    assert objects.survey(build, []) == {}
+
+
 def test_an_object_without_device_code_says_nothing(build: Path) -> None:
     (build / "a.o").write_bytes(b"\x7fELF" + bytes(60))
     (build / "b.o").write_bytes(b"no object")
