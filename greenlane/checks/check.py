@@ -23,7 +23,6 @@ from greenlane.matrix.globs import first_match
 from greenlane.matrix.model import Matrix
 from greenlane.record.model import Finding
 
-
 _READ_OF_A_LANE = (
     "id",
     "row",

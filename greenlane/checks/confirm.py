@@ -140,7 +140,7 @@ def command(compiler: str, root: Path, lane: Lane, unit: str, recorded: list[str
 
 
 def _language(unit: str, lane: Lane) -> list[str]:
-    """Device code is read as host code of its vendor, with no toolkit: what needs one ends in a fatal error and judges nothing."""
+    """Device code is read as its vendor's host code, with no toolkit: what needs one ends fatally, unjudged."""
     if unit.endswith((".cu", ".hip")):
         if "hip" in lane.vendors:
             return ["-x", "hip", "--cuda-host-only", "-nogpuinc", "-nogpulib"]

@@ -1,4 +1,4 @@
-"""Collects what the rules say: one finding for one fault, with all of its lanes, whatever the order in which lanes are looked at."""
+"""Collects what the rules say: one finding for one fault, with all of its lanes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The smallest guard that says what the uses of something say, in the words of a guard that the file already has where one fits."""
+"""The smallest guard that says what the uses of something say; in the words of a guard of the file, where one fits."""
 
 from __future__ import annotations
 

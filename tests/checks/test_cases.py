@@ -1,4 +1,4 @@
-"""Every public fault of cases.jsonl: found where it is in scope, silence where it isn't, and nothing to say of the corrected files."""
+"""Every public fault of cases.jsonl: found where it is in scope, silence elsewhere, no word on the corrected files."""
 
 from __future__ import annotations
 

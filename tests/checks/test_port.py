@@ -1,4 +1,4 @@
-"""The story replayed on tests/fixtures/port: the tree is clean in every lane, each faulty variant says what its row of expected.json says."""
+"""The story replayed on tests/fixtures/port: clean in every lane, and each faulty variant as expected.json says."""
 
 from __future__ import annotations
 

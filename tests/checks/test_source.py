@@ -1,4 +1,4 @@
-"""Text, directives, expressions and slices: lines and columns stay where they were, and what nobody knows stays uncertain."""
+"""Text, directives, expressions and slices: lines and columns stay, and what nobody knows stays uncertain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from greenlane.checks.source import directives, slices, text
 from greenlane.checks.source.expressions import evaluate, parse
 from greenlane.checks.source.macros import Environment, LaneMacros
-from greenlane.checks.source.slices import Life, LineLife
+from greenlane.checks.source.slices import LineLife
 from greenlane.matrix.model import Lane
 
 

@@ -25,7 +25,8 @@ def render(report: Report, root: Path) -> str:
 def _finding(finding: Finding, sources: _Lines, lanes: tuple[str, ...]) -> Iterator[str]:
     where = "every lane" if set(finding.lanes) == set(lanes) and len(lanes) > 1 else ", ".join(finding.lanes)
     layer = " (confirmed by the compiler)" if finding.layer == "compiler" else ""
-    yield f"{_place(finding.file, finding.line, finding.column)}: {finding.severity}: {_plain(finding.message)} [{finding.rule}]{layer}"
+    place = _place(finding.file, finding.line, finding.column)
+    yield f"{place}: {finding.severity}: {_plain(finding.message)} [{finding.rule}]{layer}"
     yield from sources.excerpt(finding.file, finding.line, finding.column)
     yield f"  in {where}"
     for related in finding.related:

@@ -1,4 +1,4 @@
-"""One module per rule family; the folder is the registry. A module says which rules it speaks for and looks at a whole project."""
+"""One module per rule family; the folder is the registry."""
 
 from __future__ import annotations
 

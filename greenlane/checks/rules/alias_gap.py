@@ -55,7 +55,7 @@ def _lane(project: Project, view: LaneView, known: set[str], findings: Findings)
 
 
 def _is_swallowed(project: Project, view: LaneView, path: str, line: int) -> bool:
-    """Whether a macro that drops some of its arguments stands on the line: `#define cublasSetMathMode(handle, mode) OK`."""
+    """Whether a macro that drops arguments stands on the line: `#define cublasSetMathMode(handle, mode) OK`."""
     macros = project.macro_names(view)
     for name in IDENTIFIER.findall(project.sources[path].code_lines[line - 1]):
         for _, define, life in macros.get(name, ()):

@@ -17,12 +17,16 @@ from greenlane.matrix.targets import compiler_is_unfit, targets
 
 RULES = ("arch-list",)
 
-_VARIABLES = r"GPU_TARGETS|AMDGPU_TARGETS|HIP_ARCHITECTURES|CMAKE_HIP_ARCHITECTURES|PYTORCH_ROCM_ARCH|GPU_ARCHS|ROCM_ARCH|HCC_AMDGPU_TARGET|HIP_ARCH\w*"
+_VARIABLES = (
+    r"GPU_TARGETS|AMDGPU_TARGETS|HIP_ARCHITECTURES|CMAKE_HIP_ARCHITECTURES|PYTORCH_ROCM_ARCH|GPU_ARCHS|ROCM_ARCH"
+    r"|HCC_AMDGPU_TARGET|HIP_ARCH\w*"
+)
 _LIST = re.compile(rf"\b({_VARIABLES})\b[\s=:\"']+((?:gfx[0-9a-f]+(?:-generic)?(?:[:;,+\-\w]*)[;,\s\"']*)+)")
 _GFX = re.compile(r"(?<![\w.])gfx[0-9][0-9a-z]*(?:-[0-9])?(?:-generic)?(?![\w*\[.?(|-])")
 # Targets of old cards, which the table of today's targets leaves out.
 _OLD = frozenset(
-    "gfx600 gfx601 gfx602 gfx700 gfx701 gfx702 gfx703 gfx704 gfx705 gfx801 gfx802 gfx803 gfx805 gfx810 gfx940 gfx941 gfx1250 gfx1251".split()
+    """gfx600 gfx601 gfx602 gfx700 gfx701 gfx702 gfx703 gfx704 gfx705 gfx801 gfx802 gfx803 gfx805 gfx810 gfx940 gfx941
+    gfx1250 gfx1251""".split()
 )
 
 
@@ -91,7 +95,8 @@ def _missing(lists: Iterable[_Listed], views: Iterable[LaneView], findings: Find
                 "arch-list",
                 (path, entries[0].line, entries[0].column),
                 [view.id],
-                f"{variable} lists {', '.join(entries[0].names)} and lacks {', '.join(wanted)}, which the matrix builds for",
+                f"{variable} lists {', '.join(entries[0].names)} and lacks {', '.join(wanted)}, "
+                "which the matrix builds for",
             )
 
 
@@ -119,7 +124,7 @@ def _too_new(lists: Iterable[_Listed], views: Iterable[LaneView], findings: Find
                         "arch-list",
                         (entry.path, entry.line, entry.column),
                         [view.id],
-                        f"{entry.variable} lists {name}, which {view.lane.compiler or compiler} does not know: {reason}",
+                        f"{entry.variable} lists {name}, which {view.lane.compiler} does not know: {reason}",
                     )
 
 

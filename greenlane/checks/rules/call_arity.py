@@ -134,7 +134,8 @@ def _macro(project: Project, view: LaneView, path: str, call: Call, findings: Fi
         "call-arity",
         (path, call.line, call.column),
         [view.id],
-        f"{call.name!r} is a macro here; it is given {_count(given)}, but takes {' or '.join(map(str, sorted(wanted)))}",
+        f"{call.name!r} is a macro here; it is given {_count(given)}, "
+        f"but takes {' or '.join(map(str, sorted(wanted)))}",
         [(file, define.line, f"{call.name!r} is defined as a macro")],
     )
 

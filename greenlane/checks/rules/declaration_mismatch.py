@@ -41,10 +41,8 @@ def _definition(project: Project, view: LaneView, path: str, function: Function,
         if len(entry[1].params) == len(function.params) and entry[1].variadic == function.variadic
     ]
     if not same:
-        if (
-            function.has(Trait.QUALIFIED)
-            and function.has(Trait.MEMBER)
-            or _is_orphan(project, view, function, declared)
+        if (function.has(Trait.QUALIFIED) and function.has(Trait.MEMBER)) or _is_orphan(
+            project, view, function, declared
         ):
             _report_count(project, view, path, function, declared, findings)
     elif all(_is_reordered(function, other) for _, other in same):
@@ -66,7 +64,7 @@ def _declarations(project: Project, view: LaneView, path: str, function: Functio
 
 
 def _is_orphan(project: Project, view: LaneView, function: Function, declared: Sequence[Candidate]) -> bool:
-    """A free function that only stands where the declared one should: nobody else defines or declares that name here."""
+    """A free function that stands where the declared one should: nobody else defines or declares that name here."""
     if (
         function.has(Trait.INTERNAL)
         or function.has(Trait.INLINE)
@@ -100,7 +98,8 @@ def _report_count(
         "declaration-mismatch",
         (path, function.line, function.column),
         [view.id],
-        f"{_full(function)!r} is defined with {_params(function)}, but declared with {' or '.join(sorted({_params(other) for _, other in declared}))}",
+        f"{_full(function)!r} is defined with {_params(function)}, "
+        f"but declared with {' or '.join(sorted({_params(other) for _, other in declared}))}",
         _related(declared),
     )
 

@@ -1,4 +1,4 @@
-"""Headers of a vendor that a lane doesn't have: reached at all, or kept out by a condition that says nothing about the vendor."""
+"""Headers of a vendor that a lane doesn't have: reached, or kept out by a condition that says nothing of the vendor."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def check(project: Project, findings: Findings) -> None:
 
 
 def _owner(project: Project, path: str) -> str | None:
-    """Whose a project file is: by its folder, or because all that it takes from vendors is one vendor's, without any condition."""
+    """Whose a file is: by its folder, or because all it takes from vendors is one vendor's, without any condition."""
     owner = vendors.of_path(path)
     file = project.sources[path]
     if owner is not None and file.is_header and _asks_for_lanes(project, file):
@@ -48,7 +48,7 @@ def _owner(project: Project, path: str) -> str | None:
 
 
 def _asks_for_lanes(project: Project, file: SourceFile) -> bool:
-    """Whether a header decides by the lanes' own macros what it holds: such a one is made for all of them to include."""
+    """Whether a header decides by the lanes' own macros what it holds: such a one is made for all to include."""
     return any(
         expressions.names(arm.condition) & project.universe for chain in file.structure.chains for arm in chain.arms
     )

@@ -15,8 +15,8 @@ from greenlane.record.model import Suggestion
 RULES = ("guard-missing-arm",)
 
 _WAYS_OUT = frozenset(
-    """return co_return throw goto asm __asm__ __asm abort exit _exit _Exit quick_exit terminate longjmp unreachable __builtin_unreachable
-    __builtin_trap __trap __assume while for rethrow_exception raise assert""".split()
+    """return co_return throw goto asm __asm__ __asm abort exit _exit _Exit quick_exit terminate longjmp
+    unreachable __builtin_unreachable __builtin_trap __trap __assume while for rethrow_exception raise assert""".split()
 )
 _LOUD = re.compile(r"[A-Z][A-Z0-9_]{2,}")
 

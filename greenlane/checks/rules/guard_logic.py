@@ -68,19 +68,18 @@ def _chain(
         if any(macro(atom) in changed for atom in atoms(own)):
             return
         line = structure.directives[arm.directive].line
-        if position == 0 and context.op != "true" and own.op != "true" and project.worlds.implies(context, own):
-            if project.worlds.possible(context):
-                _report_doubled(file, structure, chain, index, arm.condition, lanes, findings)
-        elif (
-            own.op != "false"
-            and not project.worlds.possible(before, own)
-            and project.worlds.possible(before if position == 0 else own)
-        ):
-            if not _only_refuses(file, arm.first, arm.last):
-                _report_dead(file, chain, position, line, lanes, findings)
+        if position == 0 and "true" not in {context.op, own.op} and project.worlds.implies(context, own):
+            _report_doubled(file, structure, chain, index, arm.condition, lanes, findings)
+        elif _is_dead(project, before, own) and not _only_refuses(file, arm.first, arm.last):
+            _report_dead(file, chain, position, line, lanes, findings)
         if own.op == "true":
             return  # `#if 1` chooses by hand
         before = both([before, negate(own)])
+
+
+def _is_dead(project: Project, before: Formula, own: Formula) -> bool:
+    """Whether a condition that can hold by itself can't hold where it stands."""
+    return own.op != "false" and not project.worlds.possible(before, own) and project.worlds.possible(own)
 
 
 def _context(structure: Structure, chain: Chain, guard: int) -> Formula:

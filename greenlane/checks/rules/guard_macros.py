@@ -1,4 +1,4 @@
-"""Macros in conditions: misspelt, of another vendor, read where nobody defines them, tested by definition where the value counts."""
+"""Macros in conditions: misspelt, of another vendor, read undefined, tested by definition where the value counts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ RULES = ("guard-unknown-macro", "guard-negation")
 _LARGE = 10**9
 _SHORTEST = 6  # below, every name is near to some other
 _PREDEFINED = (
-    "__CUDACC__ __NVCC__ __CUDA_ARCH__ __HIPCC__ __HIP__ __HIP_DEVICE_COMPILE__ __HIP_PLATFORM_AMD__ __HIP_PLATFORM_NVIDIA__"
+    "__CUDACC__ __NVCC__ __CUDA_ARCH__ __HIPCC__ __HIP__ __HIP_DEVICE_COMPILE__ __HIP_PLATFORM_AMD__"
+    " __HIP_PLATFORM_NVIDIA__"
     " __CUDACC_VER_MAJOR__ __CUDACC_VER_MINOR__ __AMDGCN__ __cplusplus CUDA_VERSION CUDART_VERSION HIP_VERSION"
     " __clang__ __GNUC__ _MSC_VER __linux__ __APPLE__ __x86_64__ __aarch64__ NDEBUG _OPENMP"
 ).split()
@@ -129,7 +130,8 @@ def _accidental(
             "guard-unknown-macro",
             (path, line, _column(project, path, line, name)),
             lanes,
-            f"{name!r} is undefined here and reads as 0, which selects this arm by accident; test defined({name}) first",
+            f"{name!r} is undefined here and reads as 0, which selects this arm by accident; "
+            f"test defined({name}) first",
         )
 
 
@@ -191,7 +193,8 @@ def _negated(
             "guard-negation",
             (path, line, _column(project, path, line, name)),
             lanes,
-            f"`!{name}` reads the value of a macro that these lanes leave undefined (-Wundef); `!defined({name})` says what is meant",
+            f"`!{name}` reads the value of a macro that these lanes leave undefined (-Wundef); "
+            f"`!defined({name})` says what is meant",
         )
 
 

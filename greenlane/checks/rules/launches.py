@@ -15,9 +15,9 @@ from greenlane.checks.source.view import LaneView
 RULES = ("launch-arity", "pointer-cast-mismatch")
 
 _LAUNCHERS = frozenset(
-    """hipModuleLaunchKernel hipExtModuleLaunchKernel hipLaunchKernel hipLaunchCooperativeKernel hipExtLaunchKernel hipLaunchKernelExC
-    cuLaunchKernel cuLaunchCooperativeKernel cuLaunchKernelEx cudaLaunchKernel cudaLaunchCooperativeKernel cudaLaunchKernelExC
-    hipModuleLaunchCooperativeKernel""".split()
+    """hipModuleLaunchKernel hipExtModuleLaunchKernel hipLaunchKernel hipLaunchCooperativeKernel hipExtLaunchKernel
+    hipLaunchKernelExC cuLaunchKernel cuLaunchCooperativeKernel cuLaunchKernelEx cudaLaunchKernel
+    cudaLaunchCooperativeKernel cudaLaunchKernelExC hipModuleLaunchCooperativeKernel""".split()
 )
 
 

@@ -1,4 +1,4 @@
-"""Twins of two vendors that drifted apart: parameters, their order, types and defaults; functions that one side lacks; overrides."""
+"""Twins of two vendors that drifted apart: parameters, order, types, defaults; functions that one lacks; answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that a lane uses and lacks: declared for other lanes only, in a header that it doesn't read, or defined in sources that it leaves out."""
+"""Names that a lane uses and lacks: declared for other lanes, in a header unread, or defined in sources left out."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from greenlane.record.model import Suggestion
 RULES = ("link-presence", "missing-include", "guard-missing-arm")
 
 _KEYWORDS = frozenset(
-    """alignas alignof asm auto bool break case catch char class co_await co_return co_yield concept const const_cast consteval constexpr
-    constinit continue decltype default defined delete do double dynamic_cast else enum explicit export extern false final float for friend
-    goto if inline int long mutable namespace new noexcept nullptr operator override private protected public register reinterpret_cast
-    requires return short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef
-    typeid typename union unsigned using virtual void volatile wchar_t while main size_t assert offsetof""".split()
+    """alignas alignof asm auto bool break case catch char class co_await co_return co_yield concept const
+    const_cast consteval constexpr constinit continue decltype default defined delete do double dynamic_cast
+    else enum explicit export extern false final float for friend goto if inline int long mutable namespace new
+    noexcept nullptr operator override private protected public register reinterpret_cast requires return short
+    signed sizeof static static_assert static_cast struct switch template this thread_local throw true try
+    typedef typeid typename union unsigned using virtual void volatile wchar_t while main size_t
+    assert offsetof""".split()
 )
 
 
@@ -132,7 +134,7 @@ def _uses_of_lost(
 
 
 def _is_own(project: Project, view: LaneView, path: str, name: str) -> bool:
-    """Whether a file declares a name in a way that the index doesn't list: a local, a parameter, a template's argument."""
+    """Whether a file declares a name as the index doesn't list it: a local, a parameter, a template's argument."""
     for function in project.facts(view, path).functions:
         if any(local.name == name for local in function.locals) or any(param.name == name for param in function.params):
             return True
@@ -252,8 +254,7 @@ def _lost_definitions(project: Project, lookup: _Lookup, view: LaneView, unit: s
         if (
             name in own
             or name in project.macro_names(view)
-            or vendors.of_name(name) == "cuda"
-            and name not in lookup.names(view, unit)
+            or (vendors.of_name(name) == "cuda" and name not in lookup.names(view, unit))
         ):
             continue
         elsewhere = [(other, files[name]) for other in project.views if name in (files := lookup.defined[other.id])]
@@ -377,7 +378,7 @@ def _has_gaps(project: Project, view: LaneView, unit: str) -> bool:
 def _not_in_namespace(
     project: Project, view: LaneView, unit: str, scope: str, name: str, place: tuple[int, int], findings: Findings
 ) -> None:
-    """`ns::name` where the project owns the namespace and none of the files that open it so much as mentions the name."""
+    """`ns::name` where the project owns the namespace and no file that opens it so much as mentions the name."""
     reach = view.reach(unit)
     opening = [path for path in reach if scope in project.facts(view, path).namespaces]
     strange = [target for target in view.externals(reach) if not is_standard(target) and not vendors.of_header(target)]

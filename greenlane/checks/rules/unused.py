@@ -57,7 +57,7 @@ def _functions(project: Project, path: str, lanes: list[LaneView], findings: Fin
 
 
 def _roots(project: Project, view: LaneView, path: str, facts: Facts) -> set[str]:
-    """Names mentioned outside of the file's internal functions: its other code, macros, and whatever is read along with it."""
+    """Names mentioned outside of the file's internal functions: other code, macros, whatever is read along with it."""
     roots = set(facts.outside)
     for define, _ in view.slice(path).defines:
         roots.update(IDENTIFIER.findall(define.body))

@@ -98,7 +98,8 @@ class _File:
                 self._add(
                     number,
                     built_in.start(),
-                    "warpSize is no constant expression in ROCm 7; decide by the target's macros, or read it in the kernel",
+                    "warpSize is no constant expression in ROCm 7; decide by the target's macros, or read it in the "
+                    "kernel",
                 )
         for define, life in self.view.slice(self.path).defines:
             if (
@@ -178,7 +179,8 @@ class _File:
                 self._add(
                     number,
                     match.start(),
-                    f"the tree starts at {match.group(2)}, which fits {2 * int(match.group(2))} lanes; this lane's wavefront has {self.width}",
+                    f"the tree starts at {match.group(2)}, which fits {2 * int(match.group(2))} lanes; "
+                    f"this lane's wavefront has {self.width}",
                 )
 
     def _widths(self, body: _Body) -> None:

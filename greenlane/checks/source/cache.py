@@ -1,4 +1,4 @@
-"""What an earlier run found, by content: pickles in the project's state folder that are believed only when they are ours and whole."""
+"""What an earlier run found, by content: pickles in the user's cache folder, believed only when ours and whole."""
 
 from __future__ import annotations
 

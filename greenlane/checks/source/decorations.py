@@ -1,4 +1,4 @@
-"""Macros that stand for attributes, `inline` or nothing: replaced before parsing, for no grammar expects a word there."""
+"""Macros that stand for attributes, `inline` or nothing: replaced before parsing, where no grammar wants a word."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Iterable
 
 _DEFINE = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)(\([^)\n]*\))?[ \t]*((?:[^\n\\]|\\\r?\n|\\.)*)", re.M)
 _COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.S)
-_INLINE = rb"\b(?:inline|constexpr|consteval|__forceinline__|__forceinline|__inline__|__inline|__host__|__device__|__noinline__)\b"
+_INLINE = (
+    rb"\b(?:inline|constexpr|consteval|__forceinline__|__forceinline|__inline__|__inline|__host__|__device__"
+    rb"|__noinline__)\b"
+)
 _ATTRIBUTE = (
     rb"__attribute__\s*\(\(.*?\)\)|__declspec\s*\(.*?\)|\[\[.*?\]\]|_Pragma\s*\(.*?\)|extern(?:\s+\"C\")?"
     rb"|__restrict(?:__)?|__cdecl|__stdcall|noexcept"
@@ -20,7 +23,7 @@ _SHORTEST = 4
 
 
 class Decorations:
-    """The decorations of a tree: every definition of such a macro, in any file, is an attribute, `inline` or nothing."""
+    """The decorations of a tree: each definition of such a macro, in any file, is an attribute, `inline` or nothing."""
 
     def __init__(self, sources: Iterable[bytes]) -> None:
         plain: dict[bytes, bool] = {}

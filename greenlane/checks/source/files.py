@@ -1,4 +1,4 @@
-"""The files of a project: what is source, what is a build script, what can't be read. Links out of the tree are not followed."""
+"""The files of a project: source, build scripts, what can't be read. Links out of the tree are not followed."""
 
 from __future__ import annotations
 

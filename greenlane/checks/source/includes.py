@@ -13,7 +13,7 @@ DEFAULT_ROOTS = (".", "include", "src")
 
 
 class Resolver:
-    """Finds included files as the compiler does; a path that no root leads to is matched by its end, where that is unique."""
+    """Finds included files as the compiler does; what no root leads to is matched by its end, where that is unique."""
 
     def __init__(self, files: Iterable[str], roots: Iterable[str], allowed: Iterable[str]) -> None:
         self._files = frozenset(files)
@@ -50,15 +50,17 @@ class Resolver:
 
 
 _STANDARD = frozenset(
-    """algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes climits clocale cmath
-    codecvt compare complex concepts condition_variable coroutine csetjmp csignal cstdarg cstddef cstdint cstdio cstdlib cstring ctime
-    cuchar cwchar cwctype deque exception execution expected filesystem format forward_list fstream functional future initializer_list
-    iomanip ios iosfwd iostream istream iterator latch limits list locale map memory memory_resource mutex new numbers numeric optional
-    ostream print queue random ranges ratio regex scoped_allocator semaphore set shared_mutex source_location span sstream stack
-    stdexcept stop_token streambuf string string_view strstream syncstream system_error thread tuple type_traits typeindex typeinfo
-    unordered_map unordered_set utility valarray variant vector version assert.h complex.h ctype.h errno.h fenv.h float.h inttypes.h
-    iso646.h limits.h locale.h math.h setjmp.h signal.h stdalign.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h stdio.h stdlib.h
-    string.h tgmath.h threads.h time.h uchar.h wchar.h wctype.h""".split()
+    """algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes
+    climits clocale cmath codecvt compare complex concepts condition_variable coroutine csetjmp csignal cstdarg
+    cstddef cstdint cstdio cstdlib cstring ctime cuchar cwchar cwctype deque exception execution expected
+    filesystem format forward_list fstream functional future initializer_list iomanip ios iosfwd iostream
+    istream iterator latch limits list locale map memory memory_resource mutex new numbers numeric optional
+    ostream print queue random ranges ratio regex scoped_allocator semaphore set shared_mutex source_location
+    span sstream stack stdexcept stop_token streambuf string string_view strstream syncstream system_error
+    thread tuple type_traits typeindex typeinfo unordered_map unordered_set utility valarray variant vector
+    version assert.h complex.h ctype.h errno.h fenv.h float.h inttypes.h iso646.h limits.h locale.h math.h
+    setjmp.h signal.h stdalign.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h stdio.h stdlib.h string.h
+    tgmath.h threads.h time.h uchar.h wchar.h wctype.h""".split()
 )
 
 

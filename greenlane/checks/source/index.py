@@ -1,4 +1,4 @@
-"""Facts of every slice that some lane reads, each distinct slice parsed once; a second process helps with a cold tree."""
+"""Facts of every slice that some lane reads, each parsed once; other processes help with a cold tree."""
 
 from __future__ import annotations
 

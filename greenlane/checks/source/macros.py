@@ -26,7 +26,7 @@ class LaneMacros:
     def __init__(self, lane: Lane, universe: frozenset[str]) -> None:
         self.lane = lane
         self.universe = universe
-        self.given: dict[str, State] = {name: text for name, text in lane.macros.items()}
+        self.given: dict[str, State] = dict(lane.macros)
         self._vendors = frozenset(lane.vendors)
         self._answers: dict[str, State] = {}
 

@@ -280,7 +280,7 @@ class _Reader:
                 tokens,
                 variables,
                 body_line,
-            )  # fmt: skip
+            )
         )
 
     @staticmethod

@@ -27,7 +27,7 @@ def occurrences(project: Project, view: LaneView, path: str, name: str) -> Itera
 
 
 def maybe_lost(project: Project, view: LaneView, files: Iterable[str], name: str) -> bool:
-    """Whether a file that the grammar didn't take whole may declare a function: its name stands where nothing known does."""
+    """Whether a file that the grammar didn't take whole may declare a function: its name stands at unknown places."""
     pattern = re.compile(rf"\b{re.escape(name)}\s*\(")
     for path in files:
         facts = project.facts(view, path)

@@ -21,7 +21,6 @@ from greenlane.checks.source.worlds import Worlds, atoms, macro, parse_formula
 from greenlane.matrix.checks import ChecksConfig
 from greenlane.matrix.model import Lane, Matrix
 
-
 _ANY_NUMBER = 10**6
 _DEFINED = re.compile(rb"#[ \t]*define[ \t]+([A-Za-z_]\w*)")
 

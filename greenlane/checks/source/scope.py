@@ -89,7 +89,7 @@ class Scopes:
         return path not in self._units or bool(declaring & self._view.reach(path).keys())
 
     def _constructors(self, name: str, visible: Iterable[Candidate]) -> Sequence[Candidate]:
-        """Constructors of the only class of a name, where it declares some and inherits none; a copy takes one argument."""
+        """Constructors of the only class of a name, where it declares some and inherits none; a copy takes one."""
         entry = self._classes[name][0]
         found = [item for item in visible if item[1].has(Trait.CONSTRUCTOR) and not item[1].has(Trait.QUALIFIED)]
         if (

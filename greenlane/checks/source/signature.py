@@ -86,8 +86,18 @@ def function(node: Node, defines: bool) -> Read | None:
     if named.type == "template_function":
         row, column = named.start_point
     return Read(
-        parts[-1], "::".join(parts[:-1]), traits, row + 1, max(column, 0) + 1, outer, params, parameters.end_byte, variadic, returns, body
-    )  # fmt: skip
+        parts[-1],
+        "::".join(parts[:-1]),
+        traits,
+        row + 1,
+        max(column, 0) + 1,
+        outer,
+        params,
+        parameters.end_byte,
+        variadic,
+        returns,
+        body,
+    )
 
 
 def _name_parts(node: Node) -> list[str]:

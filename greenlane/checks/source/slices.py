@@ -1,4 +1,4 @@
-"""Which lines of a file a lane compiles. A condition that nobody can decide leaves its lines uncertain, never dropped."""
+"""Which lines of a file a lane compiles. A condition that nobody can decide leaves its lines uncertain, not dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read a source file as bytes that are never refused, and blank what is no code. One character is one byte throughout."""
+"""Read a source file as bytes that are never refused, and blank what is no code. One character is one byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What belongs to which vendor: headers, API names, folders, predefined macros, architectures. Data and look-ups only."""
+"""What belongs to which vendor: headers, API names, folders, predefined macros. Data and look-ups only."""
 
 from __future__ import annotations
 
@@ -143,18 +143,22 @@ def wavefront(arch: str | None) -> int | None:
 
 # Names of the C and C++ libraries that a project may call unqualified: an own function of the same name is an overload.
 STANDARD_NAMES = frozenset(
-    """abort abs accumulate acos acosh advance all_of any_of apply asin asinh assert atan atan2 atanh atexit atof atoi atol back_inserter
-    begin bind bit_cast calloc cbrt ceil cend cbegin clamp clear close cmp copy copy_if copy_n copysign cos cosh count count_if data declval
-    destroy distance emplace empty end equal erase erf erfc exit exp exp2 expm1 fabs fclose fdim fflush fgets fill fill_n find find_if
-    floor fma fmax fmin fmod fopen for_each fprintf fputc fputs fread free frexp fseek ftell fwrite generate get getenv getline hash holds_alternative
-    hypot insert invoke iota isalnum isalpha isdigit isfinite isinf isnan isspace join labs ldexp lerp lgamma log log10 log1p log2 logb lock
-    lower_bound lrint lround make_pair make_shared make_tuple make_unique malloc max max_element memchr memcmp memcpy memmove memset merge
-    min min_element minmax mismatch modf move mutable nan next none_of now nth_element open partial_sum partition perror pop pow prev print
-    printf push push_back putchar puts qsort rand raise read realloc ref cref release remainder remove remove_if rename replace reserve reset
-    resize reverse rewind rint rotate round scalbn search select send recv set setenv setvbuf shuffle signal signbit sin sinh size snprintf
-    socket sort sprintf sqrt srand sscanf stable_sort stat stod stof stoi stol stoul strcat strchr strcmp strcpy strdup strerror strlen
-    strncat strncmp strncpy strrchr strstr strtod strtof strtok strtol strtoul strtoull swap system tan tanh tgamma tie time tolower toupper
-    transform trunc unlink unique upper_bound vector visit vprintf vsnprintf wait write yield forward exchange to_string format""".split()
+    """abort abs accumulate acos acosh advance all_of any_of apply asin asinh assert atan atan2 atanh atexit atof
+    atoi atol back_inserter begin bind bit_cast calloc cbrt ceil cend cbegin clamp clear close cmp copy copy_if
+    copy_n copysign cos cosh count count_if data declval destroy distance emplace empty end equal erase erf erfc
+    exit exp exp2 expm1 fabs fclose fdim fflush fgets fill fill_n find find_if floor fma fmax fmin fmod fopen
+    for_each fprintf fputc fputs fread free frexp fseek ftell fwrite generate get getenv getline hash
+    holds_alternative hypot insert invoke iota isalnum isalpha isdigit isfinite isinf isnan isspace join labs
+    ldexp lerp lgamma log log10 log1p log2 logb lock lower_bound lrint lround make_pair make_shared make_tuple
+    make_unique malloc max max_element memchr memcmp memcpy memmove memset merge min min_element minmax mismatch
+    modf move mutable nan next none_of now nth_element open partial_sum partition perror pop pow prev print
+    printf push push_back putchar puts qsort rand raise read realloc ref cref release remainder remove remove_if
+    rename replace reserve reset resize reverse rewind rint rotate round scalbn search select send recv set
+    setenv setvbuf shuffle signal signbit sin sinh size snprintf socket sort sprintf sqrt srand sscanf
+    stable_sort stat stod stof stoi stol stoul strcat strchr strcmp strcpy strdup strerror strlen strncat
+    strncmp strncpy strrchr strstr strtod strtof strtok strtol strtoul strtoull swap system tan tanh tgamma tie
+    time tolower toupper transform trunc unlink unique upper_bound vector visit vprintf vsnprintf wait write
+    yield forward exchange to_string format""".split()
 )
 
 

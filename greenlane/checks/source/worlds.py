@@ -18,7 +18,7 @@ MASK_ATOMS = 16
 
 
 class Formula(NamedTuple):
-    """op: atom, not, and, or, true, false. Atoms are `defined X`, `value X`, `X >= n` or the text of what isn't understood."""
+    """op: atom, not, and, or, true, false. Atoms: `defined X`, `value X`, `atleast X n`, or what isn't understood."""
 
     op: str
     atom: str = ""
@@ -150,7 +150,7 @@ def macro(atom: str) -> str:
 
 
 def _axioms(used: frozenset[str]) -> list[Formula]:
-    """What holds between atoms of one macro: a value that isn't zero needs a definition, a larger bound implies a smaller."""
+    """What holds between atoms of one macro: a value needs a definition, a larger bound implies a smaller."""
     found: list[Formula] = []
     bounds: dict[str, list[int]] = {}
     for atom in used:
