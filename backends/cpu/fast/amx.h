@@ -15,6 +15,6 @@ extern const std::array<Multiply, static_cast<std::size_t>(Layout::count)> kAmxM
 constexpr std::int64_t kAmxMaxInputs = 1 << 15;
 
 // Fewer tokens than this are left to the vector kernels.
-constexpr std::int64_t kAmxTokens = 6;
+constexpr std::int64_t kAmxTokens = 32;
 
 }  // namespace cpu::fast

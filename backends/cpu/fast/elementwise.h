@@ -19,22 +19,30 @@ LANES_INLINE F32x16 absolute(F32x16 value) {
   return reinterpret_cast<F32x16>(reinterpret_cast<I32x16>(value) & 0x7FFFFFFF);
 }
 
-// The order of these trees is part of every result.
-LANES_INLINE float sum_of(const F32x16& value) {
-  float lanes[kLanes];
-  store_lanes(lanes, value);
-  for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int lane = 0; lane < width; ++lane) lanes[lane] += lanes[lane + width];
-  }
-  return lanes[0];
+// The vector with its halves, quarters.. of `Width` lanes swapped.
+template <int Width, typename Vector>
+LANES_INLINE Vector swapped(const Vector& value) {
+  constexpr int W = Width;
+  return __builtin_shufflevector(value, value, 0 ^ W, 1 ^ W, 2 ^ W, 3 ^ W, 4 ^ W, 5 ^ W, 6 ^ W, 7 ^ W, 8 ^ W, 9 ^ W,
+                                 10 ^ W, 11 ^ W, 12 ^ W, 13 ^ W, 14 ^ W, 15 ^ W);
 }
 
-LANES_INLINE float largest_of(const F32x16& value) {
-  float lanes[kLanes];
-  store_lanes(lanes, value);
-  float best = lanes[0];
-  for (int lane = 1; lane < kLanes; ++lane) best = lanes[lane] > best ? lanes[lane] : best;
-  return best;
+// The order of this tree is part of every result.
+template <typename Vector>
+LANES_INLINE auto sum_of(Vector value) {
+  value += swapped<8>(value);
+  value += swapped<4>(value);
+  value += swapped<2>(value);
+  value += swapped<1>(value);
+  return value[0];
+}
+
+LANES_INLINE float largest_of(F32x16 value) {
+  value = isa::largest(value, swapped<8>(value));
+  value = isa::largest(value, swapped<4>(value));
+  value = isa::largest(value, swapped<2>(value));
+  value = isa::largest(value, swapped<1>(value));
+  return value[0];
 }
 
 // exp by a polynomial on [-ln2/2, ln2/2] and a power of two; relative error below 2e-7. Below -87 it gives 0.
@@ -62,12 +70,14 @@ LANES_INLINE F32x16 silu(F32x16 x) {
 
 // The first `count` of sixteen floats, the rest zero.
 LANES_INLINE F32x16 load_some(const float* from, std::int64_t count) {
+  if (count == kLanes) return load_lanes<F32x16>(from);
   F32x16 value{};
   std::memcpy(&value, from, static_cast<std::size_t>(count) * sizeof(float));
   return value;
 }
 
 LANES_INLINE void store_some(float* to, const F32x16& value, std::int64_t count) {
+  if (count == kLanes) return store_lanes(to, value);
   std::memcpy(to, &value, static_cast<std::size_t>(count) * sizeof(float));
 }
 
@@ -82,8 +92,7 @@ void quantise(const float* x, std::int64_t inputs, const QuantisedRow& out) {
       const I32x16 quants = nearest(half[i] * inverse);
       typedef std::int8_t I8x16 __attribute__((vector_size(16)));
       store_lanes(out.quants + b * kBlock + i * kLanes, __builtin_convertvector(quants, I8x16));
-      std::int32_t sum = 0;
-      for (int lane = 0; lane < kLanes; ++lane) sum += quants[lane];
+      const std::int32_t sum = sum_of(quants);
       out.sums[2 * b + i] = sum;
       total += sum;
     }
@@ -96,11 +105,7 @@ void store(const float* tile, std::int64_t count, const float* bias, float* out,
   const F32x16 shift = bias ? load_some(bias, lanes) : F32x16{};
   for (std::int64_t t = 0; t < count; ++t) {
     const F32x16 value = load_lanes<F32x16>(tile + t * kLanes) + shift;
-    if (lanes == kLanes) {
-      store_lanes(out + t * stride, value);
-    } else {
-      store_some(out + t * stride, value, lanes);
-    }
+    store_some(out + t * stride, value, lanes);
   }
 }
 
@@ -177,7 +182,11 @@ void to_half(const float* in, std::uint16_t* out, std::int64_t size) {
   for (std::int64_t i = 0; i < size; i += kLanes) {
     const std::int64_t count = size - i < kLanes ? size - i : kLanes;
     const U16x16 halves = isa::to_half(load_some(in + i, count));
-    std::memcpy(out + i, &halves, static_cast<std::size_t>(count) * 2);
+    if (count == kLanes) {
+      store_lanes(out + i, halves);
+    } else {
+      std::memcpy(out + i, &halves, static_cast<std::size_t>(count) * 2);
+    }
   }
 }
 
