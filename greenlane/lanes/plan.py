@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from greenlane.errors import MatrixError
@@ -21,11 +22,17 @@ def stages_of(lane: Lane, executor: str, until: Stage | None = None) -> tuple[St
 def has(lane: Lane, stage: Stage, executor: str) -> bool:
     if stage is Stage.CHECK:
         return True
-    if stage is Stage.IMAGE and executor != HOST:
-        return True
+    if stage is Stage.IMAGE:
+        return executor != HOST or bool(lane.stages.get(stage)) or _wants_environment(lane)
     if stage in GATES:
         return bool(lane.gates.get(stage))
     return bool(lane.stages.get(stage))
+
+
+def _wants_environment(lane: Lane) -> bool:
+    """Whether a command speaks of the lane's own Python, which the host executor has to make first."""
+    texts = json.dumps([dict(lane.stages), dict(lane.gates), dict(lane.env)], default=str)
+    return "{python}" in texts or "{env}" in texts
 
 
 def stage_named(name: str | None, option: str = "--until") -> Stage | None:

@@ -42,6 +42,11 @@ def test_a_stage_without_commands_and_without_a_gate_does_not_exist() -> None:
     assert plan.stages_of(made, "docker") == (Stage.CHECK, Stage.IMAGE, Stage.BUILD, Stage.EXACT)
 
 
+def test_a_command_that_speaks_of_python_gets_an_environment_on_the_host() -> None:
+    made = lane(stages={"test": ("{python} -m pytest",)})
+    assert plan.stages_of(made, "host") == (Stage.CHECK, Stage.IMAGE, Stage.TEST)
+
+
 def test_until_includes_the_stage_that_it_names() -> None:
     made = lane(stages={"configure": ("c",), "build": ("b",), "test": ("t",)})
     assert plan.stages_of(made, "host", Stage.BUILD) == (Stage.CHECK, Stage.CONFIGURE, Stage.BUILD)
