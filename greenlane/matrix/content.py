@@ -47,7 +47,7 @@ def remember(content: bytes, value: Any) -> None:
         entry = _entry(content)
         entry.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.NamedTemporaryFile("w", dir=entry.parent, suffix=".part", delete=False) as stream:
-            json.dump(value, stream)
+            stream.write(json.dumps(value))  # `json.dump` would encode in Python
         Path(stream.name).replace(entry)
         _prune(entry.parent)
 

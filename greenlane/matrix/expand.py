@@ -240,8 +240,8 @@ def _filled(value: Any, fields: Mapping[str, Any]) -> Any:
 
 
 def _digest(fields: Mapping[str, Any], shared: str) -> str:
-    content = {name: _plain(value) for name, value in fields.items() if name not in NOT_IN_DIGEST}
-    return hashlib.sha256((json.dumps(content, sort_keys=True) + shared).encode()).hexdigest()
+    content = {name: value for name, value in fields.items() if name not in NOT_IN_DIGEST}
+    return hashlib.sha256((json.dumps(content, sort_keys=True, default=_plain) + shared).encode()).hexdigest()
 
 
 def _plain(value: Any) -> Any:
@@ -249,4 +249,4 @@ def _plain(value: Any) -> Any:
         return [value.dockerfile, dict(value.args), value.target]
     if isinstance(value, Limits):
         return [value.timeout_s, dict(value.stage_timeout_s), value.memory_bytes, value.pids]
-    return value
+    raise TypeError(f"{type(value).__name__} has no place in a digest")
