@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 
 from greenlane.checks.findings import Findings
@@ -321,6 +321,15 @@ def _report_undefined(
             f"{name!r} is used here, but no source of this lane defines it",
             [(file, line, f"{name!r} is defined here, for other lanes")],
         )
+
+
+def _qualified_calls(project: Project, view: LaneView, unit: str, name: str) -> Iterator[tuple[int, int]]:
+    """Calls by a qualified name that leads to the project's own function."""
+    scopes = project.scopes(view)
+    for call in project.facts(view, unit).calls:
+        meant = call.name == name and call.scope and call.receiver is None and scopes.qualified(unit, call.scope, name)
+        if meant and project.is_judged(view, unit, call.line):
+            yield call.line, call.column
 
 
 def _is_in_spare_code(project: Project, view: LaneView, unit: str, line: int) -> bool:
