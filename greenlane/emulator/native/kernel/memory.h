@@ -53,8 +53,10 @@ inline void unzip(const u32* rows, U32 (&out)[N]) {  // rows: (kLanes, N)
   }
 }
 
+// Out of line, as are the stores below: inlined into each of a kernel's hundreds of accesses they double the time to
+// compile.
 template <int N>
-inline void load(Mask exec, U64 address, U32 (&out)[N]) {
+__attribute__((noinline)) void load(Mask exec, U64 address, U32 (&out)[N]) {
   if (!exec) return;
   const u64 base = address[first_lane(exec)];
   const U64 distance = safe(exec, address) - base;
@@ -96,7 +98,7 @@ inline void load(Mask exec, U64 address, U32 (&out)[N]) {
 
 // Bytes and halves, extended to 32 bits by their signedness.
 template <class T>
-inline U32 load_narrow(Mask exec, U64 address, U32 old) {
+__attribute__((noinline)) U32 load_narrow(Mask exec, U64 address, U32 old) {
   if (!exec) return old;
   const U64 pointers = safe(exec, address);
   const u64 base = pointers[0];
@@ -119,7 +121,7 @@ inline U32 load_narrow(Mask exec, U64 address, U32 old) {
 }
 
 template <int N>
-inline void store(Mask exec, U64 address, const U32 (&data)[N]) {
+__attribute__((noinline)) void store(Mask exec, U64 address, const U32 (&data)[N]) {
   if (!exec) return;
   if constexpr (N == 1) {
     const u64 base = address[0];
@@ -138,7 +140,7 @@ inline void store(Mask exec, U64 address, const U32 (&data)[N]) {
 }
 
 template <class T>
-inline void store_narrow(Mask exec, U64 address, U32 data) {
+__attribute__((noinline)) void store_narrow(Mask exec, U64 address, U32 data) {
   if (!exec) return;
   alignas(64) u64 each[kLanes];
   __builtin_memcpy(each, &address, sizeof each);
@@ -173,7 +175,8 @@ struct Scratch {
 };
 
 struct Flat {
-  static U64 resolve(Wave& wave, Mask& exec, U64 address, u32 bytes, Access access, u32 pc, const U32* data = nullptr) {
+  __attribute__((noinline)) static U64 resolve(Wave& wave, Mask& exec, U64 address, u32 bytes, Access access, u32 pc,
+                                               const U32* data = nullptr) {
     const U32 top = high(address);
     Mask shared = mask_of((I32)(top == (u32)(kSharedAperture >> 32))) & exec;
     Mask own = mask_of((I32)(top == (u32)(kPrivateAperture >> 32))) & exec;
