@@ -105,8 +105,8 @@ def _parse(data: bytes) -> CodeObject:
         raise BadCodeObject("not an AMDGPU code object")
     sections = list(_sections(data))
     metadata = _metadata(data, sections)
-    target = metadata.get("amdhsa.target", "")
-    if not target:
+    target = metadata.get("amdhsa.target", "") if isinstance(metadata, dict) else ""
+    if not isinstance(target, str) or not target:
         raise BadCodeObject("the code object has no metadata note (made for code object version 2?)")
     arch = target.rpartition("--")[2].partition(":")[0]
     return CodeObject(data, arch, _symbols(data, sections), metadata, tuple(_segments(data)))

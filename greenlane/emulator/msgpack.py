@@ -35,7 +35,7 @@ def unpack(data: bytes) -> Any:
     """
     try:
         value, _ = _value(data, 0)
-    except (IndexError, struct.error, UnicodeDecodeError) as error:
+    except (IndexError, struct.error, UnicodeDecodeError, TypeError, RecursionError) as error:
         raise BadCodeObject(f"the metadata note is damaged: {error}") from None
     return value
 
