@@ -96,7 +96,7 @@ def parse(data: bytes) -> CodeObject:
     """Reads the bytes of an ELF; anything but a linked AMDGPU code object is refused."""
     try:
         return _parse(data)
-    except (struct.error, IndexError, UnicodeDecodeError, ValueError):
+    except (struct.error, IndexError, UnicodeDecodeError, ValueError, OverflowError, MemoryError):
         raise BadCodeObject("the code object is cut off or damaged") from None
 
 
