@@ -171,11 +171,12 @@ def test_only_hip_objects_inside_the_build_tree_are_distrusted(tmp_path: Path) -
     commands = [
         {"directory": "/greenlane/build", "command": "clang++-21 -x hip -c k.cu -o k.cu.o", "output": "k.cu.o"},
         {"directory": "/greenlane/build", "command": "g++ -c a.cpp -o a.o", "output": "a.o"},
+        {"directory": "/greenlane/build", "command": "hipcc -c z.cu -o z.o", "output": "/greenlane/build/z.o"},
         {"directory": "/greenlane/build", "command": "hipcc -c x.cu -o ../../x.o", "output": "../../x.o"},
         {"directory": "/greenlane/build", "arguments": ["clang++", "--offload-arch=gfx942", "-c", "y.cu", "-o", "y.o"]},
     ]
     (tmp_path / "compile_commands.json").write_text(json.dumps(commands))
-    assert [path.name for path in hip_headers.hip_objects(tmp_path)] == ["k.cu.o", "y.o"]
+    assert [path.name for path in hip_headers.hip_objects(tmp_path, INSIDE.build)] == ["k.cu.o", "z.o", "y.o"]
 
 
 def test_a_card_is_held_by_one_lane_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

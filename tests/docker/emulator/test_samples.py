@@ -9,7 +9,7 @@ from conftest import Box
 
 pytestmark = pytest.mark.docker
 
-SAMPLES = ("reduction", "histogram", "matmul", "prefix_sum", "stencil", "llm", "instructions")
+SAMPLES = ("reduction", "histogram", "matmul", "prefix_sum", "stencil", "llm", "instructions", "matrix_cores")
 WAVE32, WAVE64 = ("gfx1100", "gfx1151", "gfx1201"), ("gfx90a", "gfx942")
 
 
