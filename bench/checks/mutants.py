@@ -2,7 +2,7 @@
 
     python bench/checks/mutants.py TREE --matrix FILE [--count 200] [--seed 1]
 
-A mutant counts as found when a finding appears that the unbroken tree doesn't have, in the file that was broken or about its name.
+A mutant counts as found when a finding appears that the unbroken tree doesn't have.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def arguments_added(project: Project) -> Iterator[Mutant]:
 
 def guards_negated(project: Project) -> Iterator[Mutant]:
     """The condition of a guard over lane macros, turned round."""
-    for path, views in project.in_scope():
+    for path, _ in project.in_scope():
         file = project.sources[path]
         for chain in file.structure.chains:
             directive = file.structure.directives[chain.arms[0].directive]

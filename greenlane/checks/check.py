@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import hashlib
 import os
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -84,10 +86,22 @@ def _whole(matrix: Matrix, root: Path) -> Report:
     known = cache.load("report")
     if isinstance(known, tuple) and known[0] == key and isinstance(known[1], Report):
         return known[1]
-    project = Project(matrix, collected, config, cache)
-    report = analyse(project)
+    with _no_collection():
+        report = analyse(Project(matrix, collected, config, cache))
     cache.store("report", (key, report))
     return report
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Hundreds of thousands of small tuples and not one cycle: the collector would look at them in vain."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def analyse(project: Project) -> Report:

@@ -51,12 +51,13 @@ def _definition(project: Project, view: LaneView, path: str, function: Function,
 
 def _declarations(project: Project, view: LaneView, path: str, function: Function) -> list[Candidate]:
     """What is declared under the definition's full name in the files that its unit reads."""
-    reach = view.reach(path) if path in view.units else {}
+    if path not in view.units or (function.has(Trait.MEMBER) and not function.has(Trait.QUALIFIED)):
+        return []  # a body inside its class declares itself
+    reach = view.reach(path)
     return [
         (file, other)
-        for file, other in project.functions(view).get(function.name, ())
+        for file, other in project.named_functions(view).get((function.scope, function.name), ())
         if file in reach
-        and other.scope == function.scope
         and not other.has(Trait.DEFINITION)
         and not other.traits & (Trait.TEMPLATE | Trait.FRIEND)
         and project.lane_files[view.id][file] == Life.LIVE

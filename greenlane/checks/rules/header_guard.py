@@ -23,7 +23,7 @@ def check(project: Project, findings: Findings) -> None:
     for path, file in sorted(project.sources.items()):
         if PurePosixPath(path).suffix not in _HEADERS or path.rpartition("/")[0] not in near:
             continue
-        if file.structure.strays or file.text.problem is not None:
+        if file.structure.strays or file.problem is not None:
             continue
         guard = include_guard(file.structure)
         if guard is None:

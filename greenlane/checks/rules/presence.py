@@ -307,7 +307,7 @@ def _report_undefined(
         for function in project.facts(other, file).functions
         if function.name == name and function.has(Trait.DEFINITION)
     )
-    for at, column in occurrences(project, view, unit, name):
+    for at, column in sorted({*occurrences(project, view, unit, name), *_qualified_calls(project, view, unit, name)}):
         if (
             weak
             or any(function.first <= at <= function.last for function in functions)

@@ -33,6 +33,7 @@ _BALLOT = re.compile(
 _SCRATCH = re.compile(r"__shared__\s+[\w:<>\s]+?\b(\w+)\s*\[\s*(32|64)\s*\]")
 _TILE = re.compile(r"\btiled_partition\s*<\s*(\d+)\s*>")
 _MASK_32 = re.compile(r"(?:\(\s*unsigned(?:\s+int)?\s*\)\s*)?\(?\s*0x(?:ffffffff)[uU]?\s*\)?", re.I)
+_HINTS = (b"warp", b"Warp", b"WARP", b"wave", b"Wave", b"WAVE", b"__shfl", b"__ballot", b"_sync", b"tiled_partition")
 _REACH_OF_TREE = 4  # lines after a loop's head in which its shuffle stands
 
 
@@ -56,6 +57,8 @@ def check(project: Project, findings: Findings) -> None:
 
 
 def _is_for_devices(project: Project, view: LaneView, path: str) -> bool:
+    if not any(hint in project.sources[path].data for hint in _HINTS):
+        return False
     if path.endswith((".cu", ".cuh", ".hip", ".mu")):
         return True
     return any(function.traits & (Trait.DEVICE | Trait.KERNEL) for function in project.facts(view, path).functions)

@@ -58,6 +58,10 @@ class SourceFile:
         return text.blank(self.data)
 
     @cached_property
+    def problem(self) -> str | None:
+        return text.problem(self.data)
+
+    @cached_property
     def structure(self) -> Structure:
         return self.known_structure or directives.structure(self.text)
 

@@ -32,7 +32,7 @@ class Job(NamedTuple):
 def job(file: SourceFile, arms: tuple[tuple[int, ...], ...], decorations: Decorations) -> Job:
     code, kept, left_out = visible(file.structure, arms, file.code_lines, file.kept_lines)
     extra = "\n".join(file.code_lines[number - 1] for number in left_out)
-    return Job(file.path, "\n".join(code), decorations.blank("\n".join(kept)), extra, file.text.problem)
+    return Job(file.path, "\n".join(code), decorations.blank("\n".join(kept)), extra, file.problem)
 
 
 def run(task: Job) -> Facts:

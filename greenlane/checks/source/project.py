@@ -37,6 +37,7 @@ class Project:
         )
         self.views = tuple(LaneView(lane, files.sources, self.universe) for lane in matrix.lanes)
         self._cache = cache
+        self._know_structures()
         self._facts: dict[SliceKey, Facts] = {}
 
     @property
@@ -49,6 +50,18 @@ class Project:
 
     def view(self, lane_id: str) -> LaneView:
         return next(view for view in self.views if view.id == lane_id)
+
+    def _know_structures(self) -> None:
+        """Take the directives of unchanged files from the cache."""
+        stored = self._cache.load("structures")
+        if isinstance(stored, tuple) and stored[0] == code_version():
+            for file in self.sources.values():
+                file.known_structure = stored[1].get(file.digest)
+
+    def _remember_structures(self) -> None:
+        if any(self.sources[path].known_structure is None for path in self.read_files):
+            found = {self.sources[path].digest: self.sources[path].structure for path in self.read_files}
+            self._cache.store("structures", (code_version(), found))
 
     def load_facts(self) -> None:
         """Parse, or take from the cache, every slice that some lane reads."""
@@ -66,6 +79,7 @@ class Project:
         self._facts = {key: fresh[key] if key in fresh else known[key] for key in wanted}
         if fresh or len(known) > 2 * len(wanted):
             self._cache.store(name, (version, self._facts))
+        self._remember_structures()
 
     @cached_property
     def decorations(self) -> Decorations:
@@ -159,6 +173,20 @@ class Project:
         if any(not param.name and param.type in self.defined_names for param in function.params):
             return function._replace(params=(), variadic=True)
         return function
+
+    def named_functions(self, view: LaneView) -> dict[tuple[str, str], list[tuple[str, Function]]]:
+        """The functions of a lane by scope and name."""
+        if view.id not in self._named:
+            found: dict[tuple[str, str], list[tuple[str, Function]]] = {}
+            for entries in self.functions(view).values():
+                for entry in entries:
+                    found.setdefault((entry[1].scope, entry[1].name), []).append(entry)
+            self._named[view.id] = found
+        return self._named[view.id]
+
+    @cached_property
+    def _named(self) -> dict[str, dict[tuple[str, str], list[tuple[str, Function]]]]:
+        return {}
 
     def arities(self, view: LaneView) -> dict[str, tuple[int, int]]:
         """By name: the numbers of arguments that every function of that name takes."""

@@ -26,7 +26,6 @@ class Text:
 
     code: str  # comments and the insides of literals are blank
     kept: str  # comments alone are blank
-    problem: str | None = None  # why findings in this file would be guesses
 
 
 class Unreadable(Exception):
@@ -51,7 +50,6 @@ def decode(data: bytes) -> str:
 
 def blank(data: bytes) -> Text:
     raw = decode(data)
-    problem = _problem(data, raw)
     code: list[str] = []
     kept: list[str] = []
     at = 0
@@ -71,17 +69,18 @@ def blank(data: bytes) -> Text:
         at = end
     code.append(raw[at:])
     kept.append(raw[at:])
-    return Text("".join(code), "".join(kept), problem)
+    return Text("".join(code), "".join(kept))
 
 
 def _spaces(token: str) -> str:
     return _VISIBLE.sub(" ", token) if "\n" in token else " " * len(token)
 
 
-def _problem(data: bytes, raw: str) -> str | None:
+def problem(data: bytes) -> str | None:
+    """Why nothing in a file is judged."""
     if len(data) > MAX_BYTES:
         return f"larger than {MAX_BYTES // 1_000_000} MB"
-    if raw.count("\n") > MAX_LINES:
+    if data.count(b"\n") > MAX_LINES:
         return f"longer than {MAX_LINES} lines"
     return None
 
