@@ -1,61 +1,18 @@
-"""A ROCm image and a container in it: HIP programs are compiled and emulated there."""
+"""The ROCm image of this machine, and a container in it for the whole session."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
-SAMPLES = ROOT / "tests" / "emulator" / "samples"
+sys.path.insert(0, str(Path(__file__).parent))  # the tests here import emulator_box
 
-
-@dataclass(frozen=True)
-class Box:
-    """A running container with the source tree at /src (read-only) and a writable /work."""
-
-    name: str
-
-    def run(self, *command: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        variables = {
-            "PYTHONPATH": "/src",
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "GREENLANE_EMULATOR_CACHE_DIR": "/work/cache",
-            **(env or {}),
-        }
-        flags = [flag for name, value in variables.items() for flag in ("-e", f"{name}={value}")]
-        return subprocess.run(
-            ["docker", "exec", "-w", "/work", *flags, self.name, *command], capture_output=True, text=True, check=False
-        )
-
-    def compile(self, sample: str, arch: str, *flags: str) -> str:
-        """The path of the compiled sample."""
-        source = sample if sample.startswith("/") else f"/src/tests/emulator/samples/{sample}"
-        target = f"/work/{Path(sample).stem}.{arch}.{abs(hash(flags))}"
-        options = ("-O3", "-gline-tables-only", "-w", *flags)
-        done = self.run("hipcc", f"--offload-arch={arch}", *options, source, "-o", target)
-        assert done.returncode == 0, done.stderr
-        return target
-
-    def emulate(
-        self, arch: str, *command: str, sanitize: bool = False, env: dict[str, str] | None = None
-    ) -> subprocess.CompletedProcess[str]:
-        options = ["--arch", arch, *(["--sanitize"] if sanitize else [])]
-        return self.run("python3", "-m", "greenlane", "emulate", *options, "--", *command, env=env)
-
-    def write(self, name: str, text: str) -> str:
-        path = f"/work/{name}"
-        subprocess.run(
-            ["docker", "exec", "-i", self.name, "sh", "-c", f"cat > {path}"], input=text, text=True, check=True
-        )
-        return path
-
-    def read(self, path: str) -> str:
-        return self.run("cat", path).stdout
+from emulator_box import ROOT, Box
 
 
 def rocm_image() -> str | None:

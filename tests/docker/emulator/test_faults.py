@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import SAMPLES, Box
+from emulator_box import SAMPLES, Box
 
 pytestmark = pytest.mark.docker
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import Box
+from emulator_box import Box
 
 pytestmark = pytest.mark.docker
 
