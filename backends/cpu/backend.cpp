@@ -17,11 +17,16 @@ std::size_t no_workspace(Device*, const AttentionShape&) {
 
 constexpr std::array kAttention{
     AttentionBackend{.name = "tiled",
-                     .refuses = cpu::fast::attention_refuses,
+                     .refuses = cpu::fast::tiled_refuses,
                      .workspace_bytes = no_workspace,
                      .kv_write = cpu::fast::kv_write,
                      .attention = cpu::fast::attention,
                      .key_run = 16},
+    AttentionBackend{.name = "gathered",
+                     .refuses = cpu::fast::gathered_refuses,
+                     .workspace_bytes = no_workspace,
+                     .kv_write = cpu::reference::kv_write,
+                     .attention = cpu::fast::attention},
     AttentionBackend{.name = "reference",
                      .refuses = [](Device*, Precision, const AttentionShape&) { return std::string(); },
                      .workspace_bytes = no_workspace,

@@ -120,10 +120,11 @@ def test_kv_write_fills_slots_and_skips_negative_ones(rng: np.random.Generator, 
 class Paged:
     """Requests of given (query, sequence) lengths whose keys and values lie in shuffled blocks."""
 
-    def __init__(self, rng: np.random.Generator, lengths: list[tuple[int, int]], heads: int, kv_heads: int, dim: int):
-        self.block_size, self.lengths = 8, lengths
+    def __init__(self, rng: np.random.Generator, lengths: list[tuple[int, int]], heads: int, kv_heads: int, dim: int,
+                 block_size: int = 16):  # fmt: skip
+        self.block_size, self.lengths = block_size, lengths
         counts = [-(-length // self.block_size) for _, length in lengths]
-        order = rng.permutation(sum(counts) + 2)
+        order = np.random.default_rng(9).permutation(sum(counts) + 2)
         self.table = np.zeros((len(lengths), max(counts)), np.int32)
         self.keys, self.values = np.full((2, len(order), kv_heads, self.block_size, dim), np.nan, np.float32)
         self.k, self.v = [], []
@@ -176,10 +177,11 @@ def test_attention_equals_numpy(
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("kv_dtype", KV_TYPES)
+@pytest.mark.parametrize("block_size", [8, 32])
 def test_a_query_has_the_same_bits_alone_and_in_a_crowd(
-    rng: np.random.Generator, precision: str, kv_dtype: str
+    rng: np.random.Generator, precision: str, kv_dtype: str, block_size: int
 ) -> None:
-    paged = Paged(rng, [(60, 60), (20, 41), (1, 33)], 6, 2, 32)
+    paged = Paged(rng, [(60, 60), (20, 41), (1, 33)], 6, 2, 32, block_size)
     crowd = paged.run(precision=precision, kv_dtype=kv_dtype, threads=2)
     table, lengths, q = paged.table, paged.lengths, paged.q
     for request, token in ((0, 0), (0, 17), (0, 59), (1, 3), (2, 0)):
@@ -187,6 +189,17 @@ def test_a_query_has_the_same_bits_alone_and_in_a_crowd(
         seen = lengths[request][1] - lengths[request][0] + token + 1
         paged.table, paged.lengths, paged.q = table[request : request + 1], [(1, seen)], q[first : first + 1]
         np.testing.assert_array_equal(paged.run(precision=precision, kv_dtype=kv_dtype)[0], crowd[first])
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("kv_dtype", KV_TYPES)
+def test_the_block_size_changes_no_bit(precision: str, kv_dtype: str) -> None:
+    results = []
+    for block_size in (1, 2, 5, 16, 48):
+        paged = Paged(np.random.default_rng(4), [(1, 1), (30, 77), (1, 50)], 6, 2, 48, block_size)
+        results.append(paged.run(precision=precision, kv_dtype=kv_dtype, threads=2))
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
 
 
 def test_copy_blocks_copies_keys_and_values(rng: np.random.Generator) -> None:

@@ -43,8 +43,55 @@ std::int64_t heads_per_tile(std::int64_t group) {
   return std::min<std::int64_t>(group, AttentionTile::kMaxQueries);
 }
 
+// What each thread writes: scores, then the gathered keys and values where pages are not whole runs.
+struct Workspace {
+  float* scores;
+  std::int64_t score_stride;
+  char* gathered;
+};
+
+bool whole_runs(const vt::Tensor& keys) {
+  return keys.shape[2] % kRun == 0;
+}
+
+std::size_t gathered_bytes(const vt::AttentionArgs& args, std::int64_t stride) {
+  if (whole_runs(args.cache.keys)) return 0;
+  return static_cast<std::size_t>(2 * stride * vt::bytes_for(args.cache.keys.dtype, args.q.cols()));
+}
+
+template <typename T>
+void gather(const vt::AttentionArgs& args, const std::int32_t* pages, std::int64_t head, std::int64_t length,
+            std::int64_t stride, char* to) {
+  const std::int64_t dim = args.q.cols();
+  const std::int64_t size = args.cache.keys.shape[2];
+  T* keys = reinterpret_cast<T*>(to);
+  T* values = keys + stride * dim;
+  for (std::int64_t i = 0; i < length; ++i) {
+    const std::int64_t from = i % size * dim;
+    const T* key = args.cache.keys.row<const T>(pages[i / size], head) + from;
+    const T* value = args.cache.values.row<const T>(pages[i / size], head) + from;
+    for (std::int64_t d = 0; d < dim; ++d) keys[i / kRun * kRun * dim + d * kRun + i % kRun] = key[d];
+    std::copy_n(value, dim, values + i * dim);
+  }
+}
+
+// Makes the tile read gathered copies: one page that holds everything.
+void gather_for(const vt::AttentionArgs& args, std::int64_t kv_head, const Workspace& workspace, AttentionTile& tile) {
+  static constexpr std::int32_t kOnlyPage = 0;
+  const std::int64_t length = *std::max_element(tile.lengths, tile.lengths + tile.queries);
+  if (tile.half) {
+    gather<std::uint16_t>(args, tile.pages, kv_head, length, workspace.score_stride, workspace.gathered);
+  } else {
+    gather<float>(args, tile.pages, kv_head, length, workspace.score_stride, workspace.gathered);
+  }
+  tile.keys = workspace.gathered;
+  tile.values = workspace.gathered + gathered_bytes(args, workspace.score_stride) / 2;
+  tile.pages = &kOnlyPage;
+  tile.blocks_per_page = workspace.score_stride;
+}
+
 void run_task(const vt::AttentionArgs& args, const Task& task, std::int64_t first_head, std::int64_t heads,
-              float* scores, std::int64_t score_stride) {
+              const Workspace& workspace) {
   const vt::Tensor& keys = args.cache.keys;
   const std::int64_t kv_head = first_head / (args.q.shape[1] / keys.shape[1]);
   AttentionTile tile{.queries = 0,
@@ -59,8 +106,8 @@ void run_task(const vt::AttentionArgs& args, const Task& task, std::int64_t firs
                      .values = head_of(args.cache.values, kv_head),
                      .page_stride = keys.stride[0],
                      .half = keys.dtype == vt::DType::F16,
-                     .scores = scores,
-                     .score_stride = score_stride};
+                     .scores = workspace.scores,
+                     .score_stride = workspace.score_stride};
   for (std::int32_t token = task.first_token; token < task.first_token + task.tokens; ++token) {
     const std::int32_t left = args.query_start_loc[task.request + 1] - 1 - token;
     for (std::int64_t head = first_head; head < first_head + heads; ++head) {
@@ -69,18 +116,28 @@ void run_task(const vt::AttentionArgs& args, const Task& task, std::int64_t firs
       tile.lengths[tile.queries++] = args.seq_lens[task.request] - left;
     }
   }
+  if (!whole_runs(keys)) gather_for(args, kv_head, workspace, tile);
   kernels().attend(tile);
+}
+
+std::string refuses(vt::Precision precision, const vt::AttentionShape& shape) {
+  if (precision == vt::Precision::reference) return "reference precision uses the reference kernels";
+  if (shape.head_dim % kRun != 0) return "head_dim " + std::to_string(shape.head_dim) + " is not a multiple of 16";
+  if (shape.kv_dtype == vt::DType::BF16) return "the KV cache is BF16, not F16 or F32";
+  return "";
 }
 
 }  // namespace
 
-std::string attention_refuses(vt::Device*, vt::Precision precision, const vt::AttentionShape& shape) {
-  if (precision == vt::Precision::reference) return "reference precision uses the reference kernels";
+std::string tiled_refuses(vt::Device*, vt::Precision precision, const vt::AttentionShape& shape) {
   if (shape.block_size % kRun != 0)
     return "block_size " + std::to_string(shape.block_size) + " is not a multiple of 16";
-  if (shape.head_dim % kRun != 0) return "head_dim " + std::to_string(shape.head_dim) + " is not a multiple of 16";
-  if (shape.kv_dtype == vt::DType::BF16) return "the KV cache is BF16, not F16 or F32";
-  return "";
+  return refuses(precision, shape);
+}
+
+std::string gathered_refuses(vt::Device*, vt::Precision precision, const vt::AttentionShape& shape) {
+  if (shape.block_size % kRun == 0) return "it is for block sizes that are not a multiple of 16";
+  return refuses(precision, shape);
 }
 
 void attention(vt::Queue* queue, const vt::AttentionArgs& args) {
@@ -94,17 +151,21 @@ void attention(vt::Queue* queue, const vt::AttentionArgs& args) {
   const std::vector<Task> tasks = make_tasks(args, static_cast<std::int32_t>(AttentionTile::kMaxQueries / together));
   const std::int64_t per_kv_head = cuts * static_cast<std::int64_t>(tasks.size());
   const std::int64_t stride = (args.max_seq_len + kRun - 1) / kRun * kRun;
-  const std::int64_t scratch = stride * AttentionTile::kMaxQueries;
-  float* memory = owner.tiles.get<float>(static_cast<std::size_t>(scratch * owner.pool.size()));
+  const std::size_t score_bytes = static_cast<std::size_t>(stride * AttentionTile::kMaxQueries) * sizeof(float);
+  const std::size_t bytes = score_bytes + gathered_bytes(args, stride);
+  char* memory = owner.tiles.get<char>(bytes * static_cast<std::size_t>(owner.pool.size()));
   std::atomic<std::int64_t> next{0};
   const std::int64_t total = per_kv_head * args.cache.keys.shape[1];
   owner.pool.run([&](int thread, int) {
+    char* own = memory + bytes * static_cast<std::size_t>(thread);
+    const Workspace workspace{
+        .scores = reinterpret_cast<float*>(own), .score_stride = stride, .gathered = own + score_bytes};
     for (std::int64_t i = next.fetch_add(1); i < total; i = next.fetch_add(1)) {
       const std::int64_t within = i % per_kv_head;
       const std::int64_t cut = within % cuts;
       const std::int64_t first_head = i / per_kv_head * group + cut * together;
       run_task(args, tasks[static_cast<std::size_t>(within / cuts)], first_head,
-               std::min(together, group - cut * together), memory + scratch * thread, stride);
+               std::min(together, group - cut * together), workspace);
     }
   });
 }

@@ -16,8 +16,10 @@ void logprobs(vt::Queue*, const vt::LogprobsArgs&);
 void kv_write(vt::Queue*, const vt::KvWriteArgs&);
 void attention(vt::Queue*, const vt::AttentionArgs&);
 
-// Why the fast attention can't serve a model, or empty.
-std::string attention_refuses(vt::Device*, vt::Precision, const vt::AttentionShape&);
+// Why `attention` can't serve a model, or empty: tiled where blocks are whole runs of sixteen positions with transposed
+// keys, gathered (same bits, slower) where they are not.
+std::string tiled_refuses(vt::Device*, vt::Precision, const vt::AttentionShape&);
+std::string gathered_refuses(vt::Device*, vt::Precision, const vt::AttentionShape&);
 
 extern const vt::OpTable kOps;
 
