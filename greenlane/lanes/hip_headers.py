@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,7 @@ def distrust_stale_objects(context: Context) -> None:
     """Removes every HIP object where a header has changed since the last build that ended."""
     if untrusted.read_text(context.host.build, STAMP) == context.tree.headers_digest():
         return
-    for output in hip_objects(context.host.build):
+    for output in hip_objects(context.host.build, context.executor.inside.build):
         with contextlib.suppress(OSError):
             output.unlink()
 
@@ -37,8 +38,8 @@ def remember(context: Context, *, complete: bool) -> None:
         stamp.unlink(missing_ok=True)
 
 
-def hip_objects(build: Path) -> Iterator[Path]:
-    """The objects that the compile commands make of HIP sources, on the host."""
+def hip_objects(build: Path, inside: Path) -> Iterator[Path]:
+    """The objects that the compile commands make of HIP sources, on the host; the lane calls `build` `inside`."""
     try:
         entries = json.loads(untrusted.read_text(build, "compile_commands.json") or "[]")
         commands = [entry.get("command") or " ".join(entry.get("arguments", ())) for entry in entries]
@@ -47,9 +48,11 @@ def hip_objects(build: Path) -> Iterator[Path]:
         return
     for command, output in zip(commands, outputs, strict=True):
         if output and _HIP.search(command):
-            path = (build / output).resolve()
-            if path.is_relative_to(build.resolve()):
-                yield path
+            place = Path(os.path.normpath(inside / output))
+            if place.is_relative_to(inside):
+                path = (build / place.relative_to(inside)).resolve()
+                if path.is_relative_to(build.resolve()):
+                    yield path
 
 
 def _output(command: str) -> str | None:
