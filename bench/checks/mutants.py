@@ -108,7 +108,7 @@ def includes_moved(project: Project) -> Iterator[Mutant]:
 
 
 def callees_renamed(project: Project) -> Iterator[Mutant]:
-    """A function's definition renamed where only some lanes compile it."""
+    """A definition renamed in the lanes that compile it, where other lanes keep theirs."""
     for path, views in project.in_scope():
         if len(views) == len(project.views) or project.sources[path].is_header:
             continue
@@ -117,6 +117,8 @@ def callees_renamed(project: Project) -> Iterator[Mutant]:
                 Trait.DEFINITION
             ):
                 continue
+            if not _has_twin(project, path, function.name):
+                continue  # declared and nowhere defined would belong to a library
             if function.name == "main" or not _is_called_elsewhere(project, path, function.name):
                 continue
             line = project.sources[path].raw_lines[function.line - 1]
@@ -124,6 +126,15 @@ def callees_renamed(project: Project) -> Iterator[Mutant]:
             if at >= 0:
                 text = line[:at] + function.name + "_moved" + line[at + len(function.name) :]
                 yield Mutant("callee renamed", path, function.line, function.column, text)
+
+
+def _has_twin(project: Project, path: str, name: str) -> bool:
+    return any(
+        file != path and function.has(Trait.DEFINITION)
+        for view in project.views
+        if path not in view.units
+        for file, function in project.functions(view).get(name, ())
+    )
 
 
 def _is_called_elsewhere(project: Project, path: str, name: str) -> bool:

@@ -2,8 +2,8 @@
 
     python bench/checks/speed.py [--files 500] [--repeat 3]
 
-The tree is made of the fixture's shapes: guarded dispatch, launchers, helpers, classes; about 275 lines a file, as in the engine of
-../shared/reference/static_checks.md. With --build the CPU lane of the same tree is compiled by g++ -fsyntax-only, for comparison.
+The tree is made of the fixture's shapes: guarded dispatch, launchers, helpers, classes; about 265 lines a file.
+With --build the CPU lane of the same tree goes through g++ -fsyntax-only, for comparison.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def write_tree(root: Path, count: int) -> None:
         )
         header += f"void launch_{unit}(float* output, int rows, int columns, int number);\n"
         types = "".join(
-            f"struct Shape_{unit}_{n} {{\n  int rows = {n};\n  int columns = 0;\n  int size() const {{ return rows * columns; }}\n}};\n\n"
+            f"struct Shape_{unit}_{n} {{\n  int rows = {n};\n  int columns = 0;\n"
+            "  int size() const { return rows * columns; }\n};\n\n"
             for n in range(40)
         )
         (root / f"include/unit_{unit}.h").write_text(f"#pragma once\n{types}{header}")
@@ -85,7 +86,8 @@ def write_tree(root: Path, count: int) -> None:
             launches = "".join(f"  kernel_{unit}_{n}<<<rows, 128>>>(output, rows, columns);\n" for n in range(11))
             (root / f"src/{folder}/unit_{unit}.{suffix}").write_text(
                 f'#include <{header_name}>\n#include "unit_{unit}.h"\n{kernels}\n'
-                f"void launch_{unit}(float* output, int rows, int columns, int number) {{\n{launches}  output[0] += number;\n}}\n"
+                f"void launch_{unit}(float* output, int rows, int columns, int number) {{\n{launches}"
+                "  output[0] += number;\n}\n"
             )
 
 
