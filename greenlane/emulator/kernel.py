@@ -96,6 +96,7 @@ class KernelTranslator:
             run += 1
             branch = self._branch(one)
             if branch is not None:
+                self._note(one)
                 lines += [*_counted(run), branch]
                 run = 0
             else:
