@@ -38,9 +38,8 @@ std::vector<const Kernels*> usable() {
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) {
     list.push_back(&kAvx512);
   }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) {
-    list.push_back(&kAvx2);
-  }
+  // Every processor with AVX2 has F16C, for which compilers have no name here.
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) list.push_back(&kAvx2);
 #elif defined(__aarch64__)
   if (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) list.push_back(&kNeon);
 #endif
