@@ -46,7 +46,7 @@ def test_chunks_of_seven_give_the_same_ids(llm: LLM, alone: list[list[int]]) -> 
     assert ids(fresh(llm, max_num_batched_tokens=7)) == alone
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("threads", [1, 3])
 def test_the_number_of_threads_changes_no_id(llm: LLM, alone: list[list[int]], threads: int) -> None:
     assert ids(fresh(llm, threads=threads), PROMPTS[:6]) == alone[:6]
 

@@ -15,7 +15,7 @@ GROWTH = 32 << 20  # bytes after warm-up
 
 
 def test_a_server_stays_up_for_half_an_hour() -> None:
-    with serving("smollm2", "--kv-cache-tokens", "32768") as server:
+    with serving("smollm2", "--kv-cache-tokens", "8192") as server:
         warm = Soak(server, seed=10, longest_prompt=200, longest_output=64, distinct=64)
         warm.run(MINUTES * 60 * 0.2)
         check_end(warm)

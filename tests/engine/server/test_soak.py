@@ -12,7 +12,7 @@ GROWTH = 24 << 20  # bytes, after warm-up
 
 
 def test_a_crowd_on_the_real_model_gets_the_answers_each_would_get_alone() -> None:
-    with serving("smollm2", "--kv-cache-tokens", "16384") as server:
+    with serving("smollm2", "--kv-cache-tokens", "4096") as server:
         warm = Soak(server, seed=1, longest_output=12, longest_prompt=24)
         warm.run(SECONDS)
         check_end(warm)
