@@ -57,7 +57,7 @@ std::size_t free_memory() {
   return std::min(available ? available : std::numeric_limits<std::size_t>::max(), group_limit());
 }
 
-Allocation allocate(std::size_t bytes) {
+Allocation allocate(std::size_t bytes, bool huge_pages) {
   const bool large = bytes >= kHugePage;
   if (large && bytes > free_memory()) {
     throw vt::OutOfMemory("cannot allocate " + std::to_string(bytes) + " bytes: only " + std::to_string(free_memory()) +
@@ -69,7 +69,7 @@ Allocation allocate(std::size_t bytes) {
   if (!data) throw vt::OutOfMemory("cannot allocate " + std::to_string(bytes) + " bytes");
   bool huge = false;
 #ifdef MADV_HUGEPAGE
-  huge = large && madvise(data, size, MADV_HUGEPAGE) == 0;
+  huge = huge_pages && large && madvise(data, size, MADV_HUGEPAGE) == 0;
 #endif
   return {data, huge};
 }
@@ -84,7 +84,7 @@ Allocation Arena::take(std::size_t bytes) {
                                   [size](const Piece& piece) { return piece.bytes - piece.used >= size; });
   if (roomy != pieces_.end()) return use(*roomy, size);
   const std::size_t piece = round_up(std::max(size, kPiece), kHugePage);
-  const Allocation memory = allocate(piece);
+  const Allocation memory = allocate(piece, true);
   pieces_.push_back({.data = static_cast<char*>(memory.data), .bytes = piece, .huge_pages = memory.huge_pages});
   return use(pieces_.back(), size);
 }

@@ -12,7 +12,8 @@ struct Allocation {
 };
 
 // Throws vt::OutOfMemory. Aligned to 64 bytes, large blocks to 2 MiB.
-Allocation allocate(std::size_t bytes);
+// Huge pages only for what is filled from end to end: elsewhere each touched byte would cost two megabytes.
+Allocation allocate(std::size_t bytes, bool huge_pages = false);
 void release(void* memory);
 
 // Many arrays in few large pieces, so that they lie in huge pages. A piece goes when its last array went.
