@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import heapq
 import threading
 import time
 from collections import deque
@@ -17,6 +16,8 @@ from engine.errors import DeviceFailed, EngineError, RequestError
 from engine.llm import LLM, Request
 from engine.sequence import FinishReason
 from engine.server.metrics import Metrics
+
+LOOK_EVERY = 0.01  # seconds, for deadlines
 
 
 class Busy(EngineError):
@@ -60,7 +61,7 @@ class Worker:
         self._wake = threading.Condition()
         self._stopping = False
         self._streams: set[Stream] = set()
-        self._deadlines: list[tuple[float, int, Stream]] = []
+        self._next_look = 0.0
         self._outbox: list[tuple[Stream, Delta]] = []
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
 
@@ -145,8 +146,6 @@ class Worker:
         if self.failure is not None:
             self._end(stream, FinishReason.ERROR, self.failure)
             return
-        if stream.deadline is not None:
-            heapq.heappush(self._deadlines, (stream.deadline, id(stream), stream))
         self.llm.submit(stream.request, partial(self._listen, stream))
 
     def _listen(self, stream: Stream, delta: Delta) -> None:
@@ -162,9 +161,12 @@ class Worker:
                 self._outbox.append((stream, Delta(completion.index, "", [], reason, message)))
 
     def _end_overdue(self) -> None:
+        """Looks through the open streams now and then; a heap would keep the finished ones until their deadlines."""
         now = time.monotonic()
-        while self._deadlines and self._deadlines[0][0] <= now:
-            stream = heapq.heappop(self._deadlines)[2]
+        if now < self._next_look:
+            return
+        self._next_look = now + LOOK_EVERY
+        for stream in [s for s in self._streams if s.deadline is not None and s.deadline <= now]:
             self._end(stream, FinishReason.DEADLINE, "the deadline has passed")
 
     def _deliver(self) -> None:
