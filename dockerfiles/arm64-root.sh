@@ -13,6 +13,7 @@ apt-get $options update
 apt-get $options install -y --no-install-recommends --download-only python3 python3-dev libstdc++6 libgcc-s1
 for package in "$state"/archives/*.deb; do dpkg -x "$package" "$root"; done
 rm -rf "$state"
+[ -e "$root/lib" ] || ln -s usr/lib "$root/lib"  # where binaries look for their loader; no package brings the link
 
 version=$(ls "$root/usr/include" | sed -n 's/^python\(3\.[0-9]*\)$/\1/p')
 site="$root/opt/site"
