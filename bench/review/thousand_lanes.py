@@ -1,6 +1,6 @@
 """Review and comment for 1,000 lanes with 10,000 records of history: time, memory, length; ledger insert beside it.
 
-    python bench/review/thousand_lanes.py
+python bench/review/thousand_lanes.py
 """
 
 from __future__ import annotations
