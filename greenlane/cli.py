@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from greenlane import __version__
-from greenlane.errors import GreenlaneError
+from greenlane.errors import EnvironmentMissing, GreenlaneError
 
 Verb = Callable[[argparse.Namespace], int]
 
@@ -106,15 +106,11 @@ def review(arguments: argparse.Namespace) -> int:
 
 
 def comment(arguments: argparse.Namespace) -> int:
-    from greenlane.github import comment
-
-    return comment.command(arguments)
+    raise EnvironmentMissing("`comment` is not in this version yet; `greenlane review` prints the comment to post")
 
 
 def ci(arguments: argparse.Namespace) -> int:
-    from greenlane.github import workflows
-
-    return workflows.command(arguments)
+    raise EnvironmentMissing("`ci render` is not in this version yet; `greenlane list --github` prints the matrix")
 
 
 def ledger(arguments: argparse.Namespace) -> int:
