@@ -54,7 +54,7 @@ def test_there_is_no_network(boxed: Project) -> None:
         "ls /sys/class/net; "
         "perl -MSocket -e 'socket(S, PF_INET, SOCK_STREAM, 0) or die; "
         'print connect(S, sockaddr_in(80, inet_aton("10.0.0.1"))) ? "connected" : "failed: $!", "\\n"\'; '
-        'perl -MSocket -e \'print inet_aton("deb.debian.org") ? "resolved" : "no name", "\\n"\''
+        'perl -MSocket -e \'print inet_aton("example.org") ? "resolved" : "no name", "\\n"\''
     )
     said = attack(boxed, script).splitlines()
     assert said == ["lo", "failed: Network is unreachable", "no name"]

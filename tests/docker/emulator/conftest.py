@@ -51,6 +51,6 @@ def box() -> Iterator[Box]:
         "3600",
     ]
     name = subprocess.run(run, capture_output=True, text=True, check=True).stdout.strip()
-    subprocess.run(["docker", "exec", name, "mkdir", "-p", "/work"], check=True)
+    subprocess.run(["docker", "exec", name, "mkdir", "-p", "/scratch"], check=True)
     yield Box(name)
     subprocess.run(["docker", "kill", name], capture_output=True, check=False)

@@ -12,7 +12,7 @@ SAMPLES = ROOT / "tests" / "emulator" / "samples"
 
 @dataclass(frozen=True)
 class Box:
-    """A running container with the source tree at /src (read-only) and a writable /work."""
+    """A running container with the source tree at /src (read-only) and a writable /scratch."""
 
     name: str
 
@@ -20,18 +20,18 @@ class Box:
         variables = {
             "PYTHONPATH": "/src",
             "PYTHONDONTWRITEBYTECODE": "1",
-            "GREENLANE_EMULATOR_CACHE_DIR": "/work/cache",
+            "GREENLANE_EMULATOR_CACHE_DIR": "/scratch/cache",
             **(env or {}),
         }
         flags = [flag for name, value in variables.items() for flag in ("-e", f"{name}={value}")]
         return subprocess.run(
-            ["docker", "exec", "-w", "/work", *flags, self.name, *command], capture_output=True, text=True, check=False
+            ["docker", "exec", "-w", "/scratch", *flags, self.name, *command], capture_output=True, text=True, check=False
         )
 
     def compile(self, sample: str, arch: str, *flags: str) -> str:
         """The path of the compiled sample."""
         source = sample if sample.startswith("/") else f"/src/tests/emulator/samples/{sample}"
-        target = f"/work/{Path(sample).stem}.{arch}.{abs(hash(flags))}"
+        target = f"/scratch/{Path(sample).stem}.{arch}.{abs(hash(flags))}"
         options = ("-O3", "-gline-tables-only", "-w", *flags)
         done = self.run("hipcc", f"--offload-arch={arch}", *options, source, "-o", target)
         assert done.returncode == 0, done.stderr
@@ -44,7 +44,7 @@ class Box:
         return self.run("python3", "-m", "greenlane", "emulate", *options, "--", *command, env=env)
 
     def write(self, name: str, text: str) -> str:
-        path = f"/work/{name}"
+        path = f"/scratch/{name}"
         subprocess.run(
             ["docker", "exec", "-i", self.name, "sh", "-c", f"cat > {path}"], input=text, text=True, check=True
         )

@@ -48,7 +48,7 @@ def test_program_may_launch_late_and_on_many_streams(box: Box) -> None:
 def test_counts_name_every_kernel_that_ran(box: Box) -> None:
     program = box.compile("stencil.hip", "gfx1100")
     box.emulate("gfx1100", program, env={"GREENLANE_EMULATOR_COUNTS": "counts.json"})
-    counts = json.loads(box.read("/work/counts.json"))
+    counts = json.loads(box.read("/scratch/counts.json"))
     assert counts["kernel_launches"] == {"stencil": 6}  # a graph of two launches, replayed three times
     assert counts["arch"] == "gfx1100"
     assert counts["opcodes"]["s_endpgm"] == 1
@@ -64,6 +64,6 @@ def test_program_without_code_for_the_architecture_says_which_it_has(box: Box) -
 def test_second_run_translates_nothing(box: Box) -> None:
     program = box.compile("llm.hip", "gfx1100")
     box.emulate("gfx1100", program)
-    before = box.run("sh", "-c", "find /work/cache -type f | sort").stdout
+    before = box.run("sh", "-c", "find /scratch/cache -type f | sort").stdout
     assert box.emulate("gfx1100", program).returncode == 0
-    assert box.run("sh", "-c", "find /work/cache -type f | sort").stdout == before
+    assert box.run("sh", "-c", "find /scratch/cache -type f | sort").stdout == before
