@@ -25,7 +25,10 @@ class Box:
         }
         flags = [flag for name, value in variables.items() for flag in ("-e", f"{name}={value}")]
         return subprocess.run(
-            ["docker", "exec", "-w", "/scratch", *flags, self.name, *command], capture_output=True, text=True, check=False
+            ["docker", "exec", "-w", "/scratch", *flags, self.name, *command],
+            capture_output=True,
+            text=True,
+            check=False,
         )
 
     def compile(self, sample: str, arch: str, *flags: str) -> str:
