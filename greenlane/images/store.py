@@ -18,8 +18,9 @@ class Stored:
     inputs: str  # digest of what it was made of
 
 
-def stored(client: Any, project: str) -> list[Stored]:
-    """The images that were made for a project, newest first."""
+def stored(client: Any, project: str | None = None) -> list[Stored]:
+    """The images that were made for a project, or for any, newest first."""
+    labels = [LABEL] if project is None else [LABEL, f"{PROJECT}={project}"]
     found = [
         Stored(
             id=image["Id"].removeprefix("sha256:"),
@@ -28,7 +29,7 @@ def stored(client: Any, project: str) -> list[Stored]:
             created=image["Created"],
             inputs=image["Labels"][LABEL],
         )
-        for image in client.images(filters={"label": [LABEL, f"{PROJECT}={project}"]})
+        for image in client.images(filters={"label": labels})
     ]
     return sorted(found, key=lambda image: -image.created)
 

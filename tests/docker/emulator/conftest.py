@@ -14,29 +14,30 @@ sys.path.insert(0, str(Path(__file__).parent))  # the tests here import emulator
 
 from emulator_box import ROOT, Box
 
+from greenlane.executors.daemon import Daemon
+from greenlane.lanes.images import images_of
+from greenlane.matrix import load
 
-def rocm_image() -> str | None:
-    """GREENLANE_TEST_ROCM_IMAGE, else a local image whose name speaks of ROCm and that has hipcc."""
+LANE = "rocm-gfx1100"
+
+
+def rocm_image() -> str:
+    """GREENLANE_TEST_ROCM_IMAGE, else the image of this repository's ROCm lanes, built where it is missing."""
     if named := os.environ.get("GREENLANE_TEST_ROCM_IMAGE"):
         return named
-    try:
-        listed = subprocess.run(
-            ["docker", "images", "--format", "{{.Repository}}:{{.Tag}}"], capture_output=True, text=True, check=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    for image in listed.stdout.split():
-        probe = ["docker", "run", "--rm", "--network=none", "--entrypoint", "sh", image, "-c", "command -v hipcc"]
-        if "rocm" in image and subprocess.run(probe, capture_output=True, check=False).returncode == 0:
-            return image
-    return None
+    lane = load(ROOT / "matrix.yaml").lane(LANE)
+    assert lane is not None
+    for action in ("seed", "build"):
+        command = [sys.executable, "-m", "greenlane", "images", action, LANE]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+    [tag] = images_of([lane], Path(ROOT))
+    return tag
 
 
 @pytest.fixture(scope="session")
-def box() -> Iterator[Box]:
+def box(daemon: Daemon) -> Iterator[Box]:
     image = rocm_image()
-    if image is None:
-        pytest.skip("no ROCm image on this machine: `greenlane images build rocm-gfx1100` makes one")
     run = [
         "docker",
         "run",
