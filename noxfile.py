@@ -71,7 +71,7 @@ def tests_nightly(session: nox.Session) -> None:
 def oracle(session: nox.Session) -> None:
     """Make the golden ids again with PyTorch and compare; `-- --prompts 2` for two prompts."""
     tools = ["numpy>=1.26", "jinja2>=3.1", "regex", "pydantic>=2.7", *TEST_TOOLS]
-    session.install("torch==2.13.0", "transformers>=5", *tools)
+    session.install("torch==2.13.0", "transformers>=5", "accelerate>=1", *tools)
     session.install("--no-deps", MODEL)
     session.run("python", "-m", "tests.oracle", *session.posargs)
     if not session.posargs:
