@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
+from greenlane.matrix.checks import ChecksConfig
 from greenlane.matrix.gates import GatesConfig
 from greenlane.matrix.schema import MatrixFile
 
@@ -32,9 +31,7 @@ def schema() -> dict[str, Any]:
     whole["patternProperties"] = {"^x-": {"description": "free, for anchors"}}
     gates = GatesConfig.model_json_schema(ref_template=_REFERENCE)
     _graft(whole, "gates", _partial(gates))
-    if find_spec("greenlane.matrix.checks") is not None:
-        checks = import_module("greenlane.matrix.checks").ChecksConfig
-        _graft(whole, "checks", checks.model_json_schema(ref_template=_REFERENCE))
+    _graft(whole, "checks", ChecksConfig.model_json_schema(ref_template=_REFERENCE))
     return whole
 
 

@@ -1,15 +1,14 @@
-"""The sections whose models others own: `gates:` per lane after merging, `checks:` once."""
+"""The sections whose models stand in modules of their own: `gates:` per lane after merging, `checks:` once."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
+from greenlane.matrix.checks import ChecksConfig
 from greenlane.matrix.document import Node
 from greenlane.matrix.gates import GatesConfig
 from greenlane.matrix.layers import Draft
@@ -69,10 +68,7 @@ class Gates:
 def checks(root: Node, file: str, problems: Problems) -> Mapping[str, Any]:
     """The validated `checks` section as plain data."""
     node = root.value.get("checks")
-    if find_spec("greenlane.matrix.checks") is None:
-        return dict(node.plain()) if node and isinstance(node.value, dict) else {}
-    model: type[BaseModel] = import_module("greenlane.matrix.checks").ChecksConfig
     if node is None:
-        return model().model_dump(mode="json")
-    valid = validate(model, node, file, problems)
+        return ChecksConfig.model_validate({}).model_dump(mode="json")
+    valid = validate(ChecksConfig, node, file, problems)
     return valid.model_dump(mode="json") if valid else {}
