@@ -15,8 +15,9 @@ from greenlane.emulator import build, outcome, toolchain
 from greenlane.errors import EnvironmentMissing, LaneRed, MatrixError
 
 ARCHITECTURES = ("gfx1100", "gfx1101", "gfx1102", "gfx1150", "gfx1151", "gfx1200", "gfx1201", "gfx90a", "gfx942")
-# Files that the caller may ask for: launch counts (the second witness of `reach`), the sanitizer's findings.
-COUNTS, FINDINGS = "GREENLANE_EMULATOR_COUNTS", "GREENLANE_EMULATOR_FINDINGS"
+# Files that the caller may ask for: launch counts (the second witness of `reach`), the sanitizer's findings, and what
+# all runs so far have executed.
+COUNTS, FINDINGS, COVERAGE = (f"GREENLANE_EMULATOR_{name}" for name in ("COUNTS", "FINDINGS", "COVERAGE"))
 
 
 def command(arguments: argparse.Namespace) -> int:
@@ -35,6 +36,8 @@ def command(arguments: argparse.Namespace) -> int:
         found, counted = outcome.findings(left), outcome.counts(left)
     if COUNTS in wanted and counted is not None:
         outcome.write(wanted[COUNTS], counted)
+    if os.environ.get(COVERAGE) and counted is not None:
+        outcome.add_coverage(Path(os.environ[COVERAGE]), counted)
     if FINDINGS in wanted and arguments.sanitize:
         outcome.write(wanted[FINDINGS], {"schema": 1, "findings": found})
     errors = sum(finding["severity"] == "error" for finding in found)

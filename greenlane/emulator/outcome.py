@@ -32,6 +32,26 @@ def counts(folder: Path) -> dict[str, Any] | None:
     return merged
 
 
+def add_coverage(path: Path, counted: Mapping[str, Any]) -> None:
+    """Adds a run to what earlier runs of the same translator left in the file: which kernels, which opcodes."""
+    known = _coverage(path)
+    same = known if known.get("translator") == counted["translator"] and known.get("arch") == counted["arch"] else {}
+    symbols = {kernel["symbol"] for kernel in counted["kernels"]} | set(same.get("kernels", ()))
+    opcodes = {**same.get("opcodes", {})}
+    for name, count in counted["opcodes"].items():
+        opcodes[name] = max(count, opcodes.get(name, 0))
+    added = {"kernels": sorted(symbols), "opcodes": dict(sorted(opcodes.items()))}
+    write(path, {"schema": 1, "arch": counted["arch"], "translator": counted["translator"], **added})
+
+
+def _coverage(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def write(path: Path, document: Mapping[str, Any]) -> None:
     """The file appears whole or not at all."""
     partial = path.with_name(f".{path.name}.partial")

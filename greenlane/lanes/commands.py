@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from greenlane.errors import EnvironmentMissing
 from greenlane.executors import Exit
 from greenlane.lanes.context import Context, Ended
-from greenlane.lanes.emulation import wrapped
+from greenlane.lanes.emulation import coverage, forget, wrapped
 from greenlane.matrix.model import Stage
 from greenlane.record.model import Outcome
 
@@ -18,13 +18,15 @@ def run_commands(
 ) -> Ended:
     """`on_card`: the commands need the lane's card, so an emulated lane runs them under the emulator."""
     deadline = time.monotonic() + time_limit(context, stage)
+    if on_card:
+        forget(context)
     for script in context.lane.stages.get(stage, ()):
         left = max(deadline - time.monotonic(), 0.1)
         command = wrapped(context, script) if on_card else script
         ended = context.run(command, env=env, timeout_s=left, setup=setup)
         if ended.code != 0 or ended.timed_out:
             return failed(context, stage, ended)
-    return Ended(Outcome.PASS)
+    return Ended(Outcome.PASS, measurements=coverage(context) if on_card else {})
 
 
 def failed(context: Context, stage: Stage, ended: Exit) -> Ended:

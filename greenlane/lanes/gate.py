@@ -10,7 +10,7 @@ from greenlane.executors import Stream
 from greenlane.gates.contract import GateContext, Program, Ran
 from greenlane.lanes.commands import time_limit
 from greenlane.lanes.context import Context, Ended
-from greenlane.lanes.emulation import wrapped
+from greenlane.lanes.emulation import coverage, forget, wrapped
 from greenlane.matrix.model import Stage
 from greenlane.record.model import StageResult
 
@@ -19,8 +19,9 @@ MOST_OUTPUT = 64 * 2**20  # characters of standard output that are kept for a ga
 
 
 def run_gate(context: Context, stage: Stage, gate: Gate) -> Ended:
+    forget(context)
     result = gate(context.lane.gates[stage], program_in(context, stage), about(context, stage))
-    return Ended(result.outcome, result.reason, result.measurements, gate=result)
+    return Ended(result.outcome, result.reason, {**result.measurements, **coverage(context)}, gate=result)
 
 
 def about(context: Context, stage: Stage) -> GateContext:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from greenlane.emulator import outcome
 
@@ -30,3 +31,31 @@ def test_launches_add_up_and_opcodes_do_not(tmp_path: Path) -> None:
 def test_no_launch_leaves_no_counts(tmp_path: Path) -> None:
     assert outcome.counts(tmp_path) is None
     assert outcome.findings(tmp_path) == []
+
+
+def counted(kernel: str, opcodes: dict[str, int], translator: str = "t1") -> dict[str, Any]:
+    return {"arch": "gfx1100", "translator": translator, "kernels": [{"symbol": kernel}], "opcodes": opcodes}
+
+
+def test_coverage_grows_with_each_run(tmp_path: Path) -> None:
+    path = tmp_path / "coverage.json"
+    outcome.add_coverage(path, counted("_Znorm", {"v_add_f32": 5}))
+    outcome.add_coverage(path, counted("_Zrope", {"v_add_f32": 2, "s_endpgm": 1}))
+    found = json.loads(path.read_text())
+    assert (found["arch"], found["translator"]) == ("gfx1100", "t1")
+    assert found["kernels"] == ["_Znorm", "_Zrope"]
+    assert found["opcodes"] == {"s_endpgm": 1, "v_add_f32": 5}
+
+
+def test_coverage_of_another_translator_counts_for_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "coverage.json"
+    outcome.add_coverage(path, counted("_Znorm", {"v_add_f32": 5}, "t1"))
+    outcome.add_coverage(path, counted("_Zrope", {"s_endpgm": 1}, "t2"))
+    assert json.loads(path.read_text())["kernels"] == ["_Zrope"]
+
+
+def test_a_damaged_coverage_file_is_begun_again(tmp_path: Path) -> None:
+    path = tmp_path / "coverage.json"
+    path.write_text("{")
+    outcome.add_coverage(path, counted("_Znorm", {"s_endpgm": 1}))
+    assert json.loads(path.read_text())["kernels"] == ["_Znorm"]
