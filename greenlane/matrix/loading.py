@@ -75,6 +75,7 @@ def _compile(content: bytes, name: str) -> Loaded:
         known_red=tuple(KnownRed(**entry.model_dump(mode="json")) for entry in file.known_red),
         required=verify.required_ids(file, lanes),
         irrelevant=file.irrelevant,
+        templates=file.templates,
         digest=hashlib.sha256(content).hexdigest(),
     )
     return Loaded(matrix, file, root, expansion)

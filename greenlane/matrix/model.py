@@ -135,6 +135,7 @@ class Matrix:
     known_red: tuple[KnownRed, ...] = ()
     required: tuple[str, ...] = ()  # ids of the lanes that the required gate needs
     irrelevant: tuple[str, ...] = ()  # globs of files that affect no lane
+    templates: str | None = None  # folder of the project's own templates, relative to the matrix
     digest: str = ""
 
     def lane(self, lane_id: str) -> Lane | None:

@@ -246,3 +246,6 @@ class MatrixFile(Part):
         "reds that somebody owns until a date", example="known_red: []", default=()
     )
     irrelevant: Words = key("globs of files that affect no lane", example='irrelevant: ["docs/**", "*.md"]', default=())
+    templates: Inside | None = key(
+        "folder of the project's own templates, relative to the matrix; docs/templates.md", example="templates: ci/look"
+    )
