@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from markupsafe import Markup
+
+from greenlane.errors import MatrixError
 from greenlane.report import sections
 from greenlane.report.markdown import code, folded
 from greenlane.report.sections import Section
+from greenlane.report.templates import Templates
 from greenlane.review.model import LaneReview, Review, Verdict
 
 MARKER = "<!-- greenlane: status of every lane -->"
@@ -15,19 +19,25 @@ RED_LANES = 10  # shown in full
 TABLE_LANES = 60  # rows of the main table; the rest is counted and folded
 
 
-def render(review: Review, budget: int = BUDGET) -> str:
+def render(review: Review, budget: int = BUDGET, templates: Templates | None = None) -> str:
     """The whole comment within the budget. Sections are shortened, then dropped, in the order of their weight."""
+    templates = templates or Templates()
     chosen = list(_sections(review))
+    comment = _joined(chosen, templates)
     for section in sorted(chosen, key=lambda section: section.weight):
-        if _length(chosen) <= budget:
-            break
-        position = chosen.index(section)
-        chosen[position] = Section(section.name, section.short, section.weight)
-    return "\n\n".join((MARKER, *(section.content for section in chosen if section.content))) + "\n"
+        if len(comment) <= budget:
+            return comment
+        chosen[chosen.index(section)] = Section(section.name, section.short, section.weight)
+        comment = _joined(chosen, templates)
+    if len(comment) > budget:
+        raise MatrixError(f"comment.md: {len(comment)} characters with every section cut, and {budget} fit; shorten it")
+    return comment
 
 
-def _length(chosen: list[Section]) -> int:
-    return len(MARKER) + 1 + sum(len(section.content) + 2 for section in chosen)
+def _joined(chosen: list[Section], templates: Templates) -> str:
+    """What the template makes of sections that are Markdown already."""
+    finished = [{"name": section.name, "content": Markup(section.content)} for section in chosen]
+    return templates.render("comment.md", marker=Markup(MARKER), sections=finished)
 
 
 def _sections(review: Review) -> Iterator[Section]:
