@@ -3,7 +3,8 @@
 set -eu
 
 apt-get -o Acquire::Check-Valid-Until=false update
-DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends g++ make
+DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+    g++ make ${CUDA_HOST_GCC:+"g++-$CUDA_HOST_GCC"}
 rm -rf /var/lib/apt/lists/*
 
 if [ -x /usr/local/cuda/bin/nvcc ]; then

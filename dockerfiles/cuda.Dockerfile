@@ -9,6 +9,8 @@ RUN sh /tmp/runtime.sh
 
 ARG CUDA_VERSION=13.5.37
 ARG CUDA_CCCL_VERSION=13.3.5.0.6
+# Major version of a further g++, for an nvcc that refuses the base's own.
+ARG CUDA_HOST_GCC
 COPY cuda-toolkit.sh /tmp/cuda-toolkit.sh
-RUN CUDA_VERSION=${CUDA_VERSION} CUDA_CCCL_VERSION=${CUDA_CCCL_VERSION} sh /tmp/cuda-toolkit.sh
+RUN sh /tmp/cuda-toolkit.sh
 ENV PATH=/opt/cuda/bin:$PATH

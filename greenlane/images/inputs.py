@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from greenlane.errors import EnvironmentMissing, MatrixError
+from greenlane.images.copied import copied
 from greenlane.matrix.model import Image
 
 CERTIFICATES = "GREENLANE_CA_CERTIFICATES"
@@ -44,23 +45,31 @@ class Inputs:
         return f"{self.name}:{self.digest()[:16]}"
 
     def digest(self) -> str:
-        """Hex SHA-256 over the Dockerfile, its folder, arguments, target and certificates."""
+        """Hex SHA-256 over the Dockerfile, what it copies, arguments, target and certificates."""
         digest = hashlib.sha256(json.dumps([self.dockerfile.name, dict(self.args), self.target]).encode())
         for path, content in self.context():
             digest.update(f"\0{path}\0{len(content)}\0".encode() + content)
         return digest.hexdigest()
 
     def context(self) -> Iterator[tuple[str, bytes]]:
-        """The files that the build may read, sorted."""
-        folder = self.dockerfile.parent
-        for path in sorted(folder.rglob("*")):
-            relative = path.relative_to(folder)
-            if path.is_file() and not any(part in NEVER for part in relative.parts):
-                if _is_for_another(relative, self.dockerfile.name):
-                    continue
-                yield relative.as_posix(), path.read_bytes()
+        """The files that the build may read, sorted: the Dockerfile and what it copies."""
+        own, folder = self.dockerfile.name, self.dockerfile.parent
+        beside = [name for name in self._folder() if name != own]
+        taken = copied(self.dockerfile.read_text(errors="replace"), beside)
+        if taken is None:
+            taken = [name for name in beside if not _is_a_dockerfile(name)]
+        for name in sorted({own, *taken}):
+            yield name, (folder / name).read_bytes()
         if self.certificates is not None:
             yield f"{CERTIFICATE_FOLDER}/host.crt", self.certificates
+
+    def _folder(self) -> Iterator[str]:
+        """The files beside the Dockerfile and below, relative to its folder."""
+        folder = self.dockerfile.parent
+        for path in folder.rglob("*"):
+            relative = path.relative_to(folder)
+            if path.is_file() and not any(part in NEVER for part in relative.parts):
+                yield relative.as_posix()
 
 
 def inputs(image: Image, root: Path, environment: Mapping[str, str] | None = None) -> Inputs:
@@ -94,9 +103,6 @@ def certificates(environment: Mapping[str, str]) -> bytes | None:
         raise EnvironmentMissing(f"{CERTIFICATES}={path}: {error.strerror}; name a PEM file") from error
 
 
-def _is_for_another(path: Path, dockerfile: str) -> bool:
-    """Another Dockerfile beside this one doesn't go into its image."""
-    name = path.name
-    return (
-        name != dockerfile and len(path.parts) == 1 and (name.endswith(".Dockerfile") or name.startswith("Dockerfile"))
-    )
+def _is_a_dockerfile(name: str) -> bool:
+    """Another image's Dockerfile beside this one."""
+    return "/" not in name and (name.endswith(".Dockerfile") or name.startswith("Dockerfile"))
