@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from greenlane import __version__
-from greenlane.errors import EnvironmentMissing, GreenlaneError
+from greenlane.errors import GreenlaneError
 
 Verb = Callable[[argparse.Namespace], int]
 
@@ -59,8 +59,11 @@ def doctor(arguments: argparse.Namespace) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     from greenlane.lanes import run
+    from greenlane.report import summary
 
-    return run.command(arguments)
+    code = run.command(arguments)
+    summary.after_run(arguments.matrix, arguments.lanes)
+    return code
 
 
 def check(arguments: argparse.Namespace) -> int:
@@ -106,11 +109,15 @@ def review(arguments: argparse.Namespace) -> int:
 
 
 def comment(arguments: argparse.Namespace) -> int:
-    raise EnvironmentMissing("`comment` is not in this version yet; `greenlane review` prints the comment to post")
+    from greenlane.github import comment
+
+    return comment.command(arguments)
 
 
 def ci(arguments: argparse.Namespace) -> int:
-    raise EnvironmentMissing("`ci render` is not in this version yet; `greenlane list --github` prints the matrix")
+    from greenlane.github import ci
+
+    return ci.command(arguments)
 
 
 def ledger(arguments: argparse.Namespace) -> int:
@@ -147,6 +154,12 @@ def _verb(verbs: argparse._SubParsersAction, name: str, verb: Verb, text: str) -
         "--matrix", type=Path, default=Path("matrix.yaml"), metavar="FILE", help="the matrix (matrix.yaml)"
     )
     return command
+
+
+def _number(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) < 2**63:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return int(text)
 
 
 def _matrix_verbs(verbs: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]
@@ -212,16 +225,30 @@ def _review_verbs(verbs: argparse._SubParsersAction) -> None:  # type: ignore[ty
     command.add_argument("--base", metavar="REV", default="main")
     command.add_argument("--head", metavar="REV", default="HEAD")
     command.add_argument("--pr-body", type=Path, metavar="FILE")
+    command.add_argument(
+        "--other", action="append", default=[], metavar="REF", help="other open changes to try merging with; globs"
+    )
     command.add_argument("--prove", metavar="GATE", help="break what GATE guards and require it to go red")
-    command.add_argument("--format", choices=("markdown", "json"), default="markdown")
+    command.add_argument(
+        "--format", choices=("markdown", "json", "html", "text"), help="text on a terminal, markdown elsewhere"
+    )
 
     command = _verb(verbs, "comment", comment, "create or update the sticky comment of a pull request")
     command.add_argument("--repo", required=True, metavar="O/R")
-    command.add_argument("--pr", required=True, type=int, metavar="N")
+    which = command.add_mutually_exclusive_group(required=True)
+    which.add_argument("--pr", type=_number, metavar="N")
+    which.add_argument("--run", type=_number, metavar="ID", help="the pull request and the records of a workflow run")
+    command.add_argument("--author", metavar="LOGIN", help="whose comment it is, where the token may not say")
+    command.add_argument("--verdict", action="store_true", help="also a check run with annotations, or a status")
 
-    command = _verb(verbs, "ci", ci, "render the GitHub workflows")
-    command.add_argument("action", choices=("render",))
-    command.add_argument("--check", action="store_true", help="fail if the files in the tree are stale")
+    command = _verb(verbs, "ci", ci, "render the GitHub workflows, and what they call")
+    command.add_argument("action", choices=("render", "plan", "gate", "keep"))
+    command.add_argument("--check", action="store_true", help="render: fail if the files in the tree are stale")
+    command.add_argument("--records", type=Path, metavar="DIR", help="gate: the folder of the run's records")
+    command.add_argument("--base", metavar="REV", help="gate: the base whose rules judge")
+    command.add_argument("--head", metavar="REV", default="HEAD", help="gate: the commit that is judged")
+    command.add_argument("--repo", metavar="O/R", help="keep: the repository")
+    command.add_argument("--run", type=_number, metavar="ID", help="keep: the workflow run whose records are kept")
 
     command = _verb(verbs, "ledger", ledger, "look after the records")
     command.add_argument("action", choices=("ls", "export", "import", "gc", "reindex"))
@@ -230,11 +257,18 @@ def _review_verbs(verbs: argparse._SubParsersAction) -> None:  # type: ignore[ty
     command.add_argument("--from", dest="source", type=Path, metavar="DIR", help="import: a folder of record files")
     command.add_argument("--trust", choices=("fork", "runner"), help="import --from: how far they are trusted (fork)")
     command.add_argument(
+        "--commit", action="append", default=[], metavar="REV", help="import --from: only records of REV (repeatable)"
+    )
+    command.add_argument(
         "--keep", type=int, default=500, metavar="N", help="gc: commits kept from each branch tip (500)"
     )
 
     command = _verb(verbs, "report", report, "render the records for other readers")
-    command.add_argument("--format", choices=("html", "markdown", "json", "junit", "sarif"), default="markdown")
+    command.add_argument(
+        "--format",
+        choices=("html", "markdown", "json", "junit", "sarif", "text"),
+        help="text on a terminal, markdown elsewhere",
+    )
     command.add_argument("--output", type=Path, metavar="FILE", help="write to FILE instead of standard output")
 
 

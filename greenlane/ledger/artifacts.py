@@ -17,29 +17,36 @@ MAX_TOTAL_BYTES = 512 * 1024 * 1024
 Trust = Literal["fork", "runner", "local"]
 
 
-def take(ledger: Ledger, folder: Path, trust: Trust | None) -> tuple[int, list[str]]:
+def take(
+    ledger: Ledger, folder: Path, trust: Trust | None, commits: frozenset[str] | None = None
+) -> tuple[int, list[str]]:
     """Store each record below the folder, marked with `trust` (default: fork). Returns their number and refusals.
 
-    A record says of itself how far it is to be trusted; here only the caller's word counts.
+    A record says of itself how far it is to be trusted; here only the caller's word counts. With `commits`, records
+    of other commits are refused: a run may speak for its own change alone.
     """
     if not folder.is_dir():
         raise MatrixError(f"{folder}: no such folder; give the one that holds the downloaded records")
-    taken, refused, total = 0, [], 0
-    for name, path in _files(folder):
+    taken, total = 0, 0
+    refused: list[str] = []
+    for name, path in _files(folder, refused):
         try:
             content = _read(path, name)
             total += len(content)
             if total > MAX_TOTAL_BYTES:
-                raise MatrixError(f"{folder}: more than {MAX_TOTAL_BYTES} bytes of records; refused from {name} on")
-            record = parse(content, source=name).model_copy(update={"trust": trust or "fork"})
-            ledger.put_bytes(canonical(record))
+                refused.append(f"{name}: more than {MAX_TOTAL_BYTES} bytes of records; not read from here on")
+                break
+            record = parse(content, source=name)
+            if commits is not None and record.head not in commits:
+                raise InvalidRecord(f"{name}: it is of commit {record.head[:12]}, which this run was not to speak for")
+            ledger.put_bytes(canonical(record.model_copy(update={"trust": trust or "fork"})))
             taken += 1
         except InvalidRecord as error:
             refused.append(str(error))
     return taken, refused
 
 
-def _files(folder: Path) -> Iterator[tuple[str, Path]]:
+def _files(folder: Path, refused: list[str]) -> Iterator[tuple[str, Path]]:
     """(shown name, path) of each .json file, links to folders not followed."""
     count = 0
     for parent, folders, names in os.walk(folder, followlinks=False):
@@ -49,7 +56,8 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
                 continue
             count += 1
             if count > MAX_FILES:
-                raise MatrixError(f"{folder}: more than {MAX_FILES} files; this is no set of records")
+                refused.append(f"{folder}: more than {MAX_FILES} files; not read from here on")
+                return
             path = Path(parent) / file
             yield ascii(str(path.relative_to(folder)))[1:-1][:200], path
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from greenlane.errors import MatrixError
 from greenlane.ledger import ref, retention
 from greenlane.ledger.artifacts import take
 from greenlane.ledger.store import Ledger
+from greenlane.record.git import commit_of
 
 STATE = ".greenlane"
 
@@ -36,12 +38,22 @@ def export(ledger: Ledger, root: Path, arguments: argparse.Namespace) -> int:
 
 def import_(ledger: Ledger, root: Path, arguments: argparse.Namespace) -> int:
     if arguments.source:
-        taken, refused = take(ledger, arguments.source, arguments.trust)
-    elif arguments.trust:
-        raise MatrixError("--trust goes with --from DIR: records of a git ref keep the trust that they carry")
+        commits = frozenset(_commit(root, revision) for revision in arguments.commit) or None
+        taken, refused = take(ledger, arguments.source, arguments.trust, commits)
+    elif arguments.trust or arguments.commit:
+        raise MatrixError("--trust and --commit go with --from DIR: records of a git ref keep the trust they carry")
     else:
         taken, refused = ref.import_(ledger, root, arguments.ref or ref.REF)
     return _told(f"{taken} records taken", refused)
+
+
+def _commit(root: Path, revision: str) -> str:
+    if re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", revision):
+        return revision  # the commit itself need not be here
+    commit = commit_of(root, revision)
+    if commit is None:
+        raise MatrixError(f"--commit {revision}: no such commit here; fetch it, or give its full id")
+    return commit
 
 
 def gc(ledger: Ledger, root: Path, arguments: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from greenlane.ledger.admission import sortable
 from greenlane.ledger.index import Row
 from greenlane.ledger.store import Ledger
 from greenlane.matrix.model import Evidence, Stage
@@ -47,14 +48,17 @@ def first_seen(ledger: Ledger, lane: str, stage: Stage, fingerprint: str) -> tup
     """(start time, commit) of the oldest record that shows this red: a known red's age."""
     query = """
         select r.started, r.head from stages s join records r on r.id = s.record
-        where s.lane = ? and s.stage = ? and s.fingerprint = ? and s.fingerprint != '' order by r.started limit 1"""
+        where s.lane = ? and s.stage = ? and s.fingerprint = ? and s.fingerprint != '' and r.trust != 'fork'
+          and r.started != '' order by r.started limit 1"""
     found = ledger.index.select(query, (lane, stage, fingerprint))
     return (str(found[0][0]), str(found[0][1])) if found else None
 
 
 def last_with(ledger: Ledger, lane: str, evidence: Evidence) -> Row | None:
-    """The newest clean record of the lane that carries this evidence: the last commit that did run."""
-    return next((row for row in ledger.rows(lane=lane) if evidence in row.evidence and not row.dirty), None)
+    """The newest clean record of the lane that carries this evidence: the last commit that did run. A fork's own word
+    does not count."""
+    rows = (row for row in ledger.rows(lane=lane) if not row.dirty and row.trust != "fork")
+    return next((row for row in rows if evidence in row.evidence), None)
 
 
 def benchmark_series(ledger: Ledger, lane: str, metric: str) -> list[Point]:
@@ -62,7 +66,17 @@ def benchmark_series(ledger: Ledger, lane: str, metric: str) -> list[Point]:
     points = []
     for _, record in ledger.records(lane=lane):
         for stage in record.stages:
-            median = stage.measurements.get("metrics", {}).get(metric, {}).get("median")
-            if stage.stage is Stage.BENCH and isinstance(median, int | float):
-                points.append(Point(record.started, record.head, float(median)))
-    return sorted(points, key=lambda point: point.started)
+            median = _median(stage.measurements.get("metrics"), metric)
+            if stage.stage is Stage.BENCH and median is not None:
+                points.append(Point(record.started, record.head, median))
+    return sorted(points, key=lambda point: sortable(point.started))
+
+
+def _median(metrics: object, metric: str) -> float | None:
+    """The head's median: of a run that was compared with its base, or of one that stood alone."""
+    found = metrics.get(metric) if isinstance(metrics, dict) else None
+    if not isinstance(found, dict):
+        return None
+    medians = found.get("medians")
+    value = medians.get("head") if isinstance(medians, dict) else found.get("median")
+    return float(value) if isinstance(value, int | float) else None

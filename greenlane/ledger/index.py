@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from greenlane.errors import EnvironmentMissing
+from greenlane.ledger.admission import sortable
 from greenlane.record.model import Record, StageResult
 
-VERSION = 1
+VERSION = 2
 COLUMNS = (
     "id",
     "lane",
@@ -105,21 +107,28 @@ class Index:
             raise ValueError(f"the index has no filter {', '.join(sorted(unknown))}")
         condition = " and ".join(f"{name} = ?" for name in where) or "1"
         query = f"select {', '.join(COLUMNS)} from records where {condition} order by started desc, id"
-        with self._connect() as connection:
-            return [_row(values) for values in connection.execute(query, tuple(where.values()))]
+        return [_row(values) for values in self.select(query, tuple(where.values()))]
 
-    def stages(self, heads: Iterable[str]) -> list[StageRow]:
-        """Every stage of every clean record of these commits."""
-        wanted = list(heads)
+    def stages(self, heads: Iterable[str], lanes: Iterable[str]) -> list[StageRow]:
+        """Every stage of every clean record that no fork made, of these commits and lanes, newest first."""
+        wanted, here = json.dumps(list(heads)), json.dumps(list(lanes))
         query = (
             "select s.record, s.lane, s.head, s.stage, s.outcome, s.fingerprint, s.file, s.rule, s.target, s.reason "
             "from stages s join records r on r.id = s.record "
-            f"where r.dirty = 0 and s.head in ({', '.join('?' * len(wanted))}) order by r.started desc"
+            "where r.dirty = 0 and r.trust != 'fork' and s.head in (select value from json_each(?)) "
+            "and s.lane in (select value from json_each(?)) order by r.started desc"
         )
-        with self._connect() as connection:
-            return [StageRow(*values) for values in connection.execute(query, wanted)]
+        return [StageRow(*values) for values in self.select(query, (wanted, here))]  # type: ignore[arg-type]
 
     def select(self, query: str, arguments: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+        """Rows of a query. An index that turns out to be damaged is rebuilt once."""
+        try:
+            with self._connect() as connection:
+                return list(connection.execute(query, arguments))
+        except sqlite3.DatabaseError as error:
+            if "locked" in str(error):
+                raise EnvironmentMissing(f"{self.path}: another process holds the index; try again") from error
+        self._rebuild_damaged()
         with self._connect() as connection:
             return list(connection.execute(query, arguments))
 
@@ -150,6 +159,11 @@ class Index:
                     self._build()
             self._sound = True
         yield
+
+    def _rebuild_damaged(self) -> None:
+        with self.path.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._build()
 
     def _usable(self) -> bool:
         if not self.path.exists():
@@ -188,8 +202,8 @@ class Index:
 def _insert(connection: sqlite3.Connection, record_id: str, record: Record) -> None:
     device_arch = record.device.arch if record.device else None
     values = (
-        record_id, record.lane, record.head, record.base, record.outcome, record.trust, record.dirty, record.started,
-        record.digests.tree, record.digests.lane, record.digests.image, " ".join(record.evidence), device_arch,
+        record_id, record.lane, record.head, record.base, record.outcome, record.trust, record.dirty,
+        sortable(record.started), record.digests.tree, record.digests.lane, record.digests.image, " ".join(record.evidence), device_arch,
     )  # fmt: skip
     connection.execute(f"insert or replace into records values ({', '.join('?' * len(values))})", values)
     connection.executemany(
@@ -207,5 +221,5 @@ def _stage_values(record_id: str, record: Record, stage: StageResult) -> tuple[o
 def _row(values: tuple[object, ...]) -> Row:
     fields = dict(zip(COLUMNS, values, strict=True))
     fields["dirty"] = bool(fields["dirty"])
-    fields["evidence"] = tuple(str(fields["evidence"]).split())
+    fields["evidence"] = tuple(str(fields["evidence"] or "").split())
     return Row(**fields)  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ from greenlane.record.git import commit_of, git
 
 REF = "refs/greenlane/ledger"
 ATTEMPTS = 5
+AT_ONCE = 64  # blobs read by one call of git
 RECORD_PATH = re.compile(r"records/([0-9a-f]{2})/(\1[0-9a-f]{62})\.json")
 IDENTITY = {
     f"GIT_{role}_{what}": text
@@ -24,11 +25,13 @@ IDENTITY = {
 def export(ledger: Ledger, repository: Path, ref: str = REF) -> int:
     """Add every record that the ref lacks, as one commit on it. Returns how many were added.
 
-    Another process may move the ref meanwhile: the update compares and swaps, and starts again.
+    What a fork's own run said is nobody's baseline, so it is not shared. Another process may move the ref meanwhile:
+    the update compares and swaps, and starts again.
     """
     for _ in range(ATTEMPTS):
         tip = commit_of(repository, ref)
-        missing = sorted(set(ledger.ids()) - set(_listed(repository, tip)))
+        strangers = {row.id for row in ledger.rows(trust="fork")}
+        missing = sorted(set(ledger.ids()) - strangers - set(_listed(repository, tip)))
         if not missing:
             return 0
         commit = _commit(repository, tip, {name: _blob(repository, ledger.raw(name)) for name in missing})
@@ -43,7 +46,8 @@ def import_(ledger: Ledger, repository: Path, ref: str = REF) -> tuple[int, list
     tip = commit_of(repository, ref)
     if tip is None:
         raise EnvironmentMissing(f"{ref} does not exist here; fetch it: git fetch REMOTE {ref}:{ref}")
-    wanted = {name: blob for name, blob in _listed(repository, tip).items() if name not in set(ledger.ids())}
+    here = set(ledger.ids())
+    wanted = {name: blob for name, blob in _listed(repository, tip).items() if name not in here}
     taken, refused = 0, []
     for name, content in _contents(repository, wanted):
         try:
@@ -68,7 +72,14 @@ def _listed(repository: Path, tip: str | None) -> dict[str, str]:
 
 
 def _contents(repository: Path, blobs: dict[str, str]) -> Iterator[tuple[str, bytes]]:
-    answer = git(repository, "cat-file", "--batch", stdin="\n".join(blobs.values()).encode()).stdout if blobs else b""
+    """(record id, bytes) of each blob, a few at a time so that memory stays small."""
+    names = list(blobs)
+    for start in range(0, len(names), AT_ONCE):
+        yield from _batch(repository, {name: blobs[name] for name in names[start : start + AT_ONCE]})
+
+
+def _batch(repository: Path, blobs: dict[str, str]) -> Iterator[tuple[str, bytes]]:
+    answer = git(repository, "cat-file", "--batch", stdin="\n".join(blobs.values()).encode()).stdout
     position = 0
     for name in blobs:
         end = answer.index(b"\n", position)

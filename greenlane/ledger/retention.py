@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from greenlane.ledger.index import Row
-from greenlane.ledger.store import Ledger
+from greenlane.ledger.store import InvalidRecord, Ledger
 from greenlane.matrix.model import Evidence
 from greenlane.record.git import git_text
 
@@ -20,10 +20,17 @@ def collect(ledger: Ledger, repository: Path, keep: int = KEEP_COMMITS) -> list[
     near = _near_commits(repository, keep)
     rows = ledger.rows()
     kept = {row.id for row in rows if row.head in near} | _newest_runs(rows)
-    kept |= {origin for row in rows if row.id in kept if (origin := ledger.get(row.id).reused_from)}
+    kept |= {origin for row in rows if row.id in kept if (origin := _origin(ledger, row.id))}
     gone = [row.id for row in rows if row.id not in kept]
     ledger.remove(gone)
     return gone
+
+
+def _origin(ledger: Ledger, record_id: str) -> str | None:
+    try:
+        return ledger.get(record_id).reused_from
+    except InvalidRecord:
+        return None
 
 
 def _newest_runs(rows: list[Row]) -> set[str]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
 from greenlane.errors import EnvironmentMissing, MatrixError
+from greenlane.ledger import admission
 from greenlane.ledger.index import Index, Row
 from greenlane.record.model import Record
 from greenlane.record.upgrade import upgraded
@@ -67,7 +70,23 @@ class Ledger:
                 continue
 
     def ids(self) -> list[str]:
-        return sorted(path.stem for path in (self.root / "records").glob("??/*.json"))
+        return sorted(_record_names(self.root / "records"))
+
+    def mend(self) -> int:
+        """Make the index agree with the files that are there: after a crash, or an edit by hand. Returns differences.
+
+        Compares names only; what a row says is compared with its file by whoever relies on it.
+        """
+        there, known = set(self.ids()), {str(row[0]) for row in self.index.select("select id from records")}
+        lost = there - known
+        for record_id in lost:
+            try:
+                self.index.add(record_id, self.get(record_id))
+            except InvalidRecord:
+                continue  # a damaged file speaks for nothing; `reindex` names it
+        if known - there:
+            self.index.remove(sorted(known - there))
+        return len(lost) + len(known - there)
 
     def reindex(self) -> tuple[int, list[str]]:
         """Rebuild the index from the files. Returns how many records it holds and a line for each damaged file."""
@@ -104,10 +123,33 @@ class Ledger:
         return found[0]
 
 
+def _record_names(folder: Path) -> Iterator[str]:
+    for parent, _, names in os.walk(folder):
+        if parent != str(folder):
+            yield from (name[:-5] for name in names if name.endswith(".json"))
+
+
 def canonical(record: Record) -> bytes:
-    """The one byte string that stands for this record: its id is computed over it."""
+    """The one byte string that stands for this record: its id is computed over it. What JSON cannot say, an infinite
+    measurement or half a character, becomes null or a question mark."""
     document = record.model_dump(mode="json", by_alias=True)
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+    try:
+        text = _dumped(document)
+    except ValueError:
+        text = _dumped(_finite(document))
+    return text.encode("utf-8", "replace") + b"\n"
+
+
+def _dumped(document: object) -> str:
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def parse(content: bytes, *, source: str = "record", expected_id: str | None = None) -> Record:
@@ -117,13 +159,23 @@ def parse(content: bytes, *, source: str = "record", expected_id: str | None = N
     if expected_id is not None and hashlib.sha256(content).hexdigest() != expected_id:
         raise InvalidRecord(f"{source}: its content does not match its name; it was changed after it was written")
     try:
-        return Record.model_validate(upgraded(json.loads(content)))
+        document = json.loads(content)
+        record = Record.model_validate(upgraded(document))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise InvalidRecord(f"{source}: {where or 'document'}: {first['msg']}") from error
+        raise InvalidRecord(f"{source}: {_one_line(where) or 'document'}: {first['msg']}") from error
     except (ValueError, TypeError, RecursionError) as error:
-        raise InvalidRecord(f"{source}: not a record: {error}") from error
+        raise InvalidRecord(f"{source}: not a record: {_one_line(str(error))}") from error
+    why_not = admission.problem(document) or admission.objection(record)
+    if why_not is not None:
+        raise InvalidRecord(f"{source}: {why_not}")
+    return record
+
+
+def _one_line(text: str) -> str:
+    """Words of a stranger's file, fit for a terminal."""
+    return ascii(text)[1:-1][:200]
 
 
 def write_durably(path: Path, content: bytes) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from greenlane.record.git import git
 
-HUNK = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@")
+HUNK = re.compile(rb"^@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 NEAR = 30  # lines around a changed one that count as the same code
 
 
@@ -35,27 +35,26 @@ class Change:
         """Whether a changed file's name is in the failing target's: `combine.cu.o` for `csrc/combine.cu`."""
         return bool(name) and any(PurePosixPath(file).name in str(name) for file in self.files)
 
+    def holds(self, file: str, first: int, last: int) -> bool:
+        """Whether one of these lines of a file is the change's own."""
+        ranges = self.files.get(file)
+        return ranges is not None and (not ranges or any(start <= last and first <= end for start, end in ranges))
+
 
 def _near(ranges: list[tuple[int, int]], line: int) -> bool:
     return any(first - NEAR <= line <= last + NEAR for first, last in ranges)
 
 
 def read(repository: Path, merge_base: str, head: str) -> Change:
-    shown = git(
-        repository, "diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-renames", merge_base, head
-    ).stdout
+    between = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", merge_base, head)
+    names = git(repository, "diff", "--name-only", "-z", *between).stdout.decode("utf-8", "surrogateescape")
+    waiting = iter(name for name in names.split("\0") if name)
     files: dict[str, list[tuple[int, int]]] = {}
     current: list[tuple[int, int]] = []
-    for line in shown.decode("utf-8", "replace").splitlines():
-        if line.startswith("diff --git "):
-            current = files.setdefault(_name(line), [])
+    for line in git(repository, "diff", "--unified=0", *between).stdout.split(b"\n"):
+        if line.startswith(b"diff --git "):  # in the order of the names, which may hold anything but a NUL
+            current = files.setdefault(next(waiting), [])
         elif match := HUNK.match(line):
             start, count = int(match[1]), int(match[2] or 1)
             current.append((start, start + max(count, 1) - 1))
     return Change(files)
-
-
-def _name(line: str) -> str:
-    """`diff --git a/x b/x`: both halves name the same file, since renames are off."""
-    halves = line.removeprefix("diff --git ")
-    return halves[len(halves) // 2 + 1 :].removeprefix("b/").strip('"')

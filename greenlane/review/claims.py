@@ -3,40 +3,84 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 
 from greenlane.matrix.model import Evidence, Lane, Stage
-from greenlane.record.model import Outcome, Record
+from greenlane.record.model import Outcome, Record, StageResult
+from greenlane.review.figures import figure, interval
 from greenlane.review.model import Claim, ClaimState
-from greenlane.review.sentences import CLOSES, ROW, Kind, kind_of, lines, sentences
-from greenlane.review.standing import Standing, families
+from greenlane.review.sentences import ARCH, CLOSES, ROW, Kind, kind_of, lines, sentences
+from greenlane.review.standing import RUNS, Standing, families
 
 MAX_CLAIMS = 60
 SHOWN = 300  # characters of a sentence
+ROUNDED = 0.005  # by how much a written figure may be off: half a point
+JUDGED = (Outcome.WIN, Outcome.LOSS, Outcome.WASH)
 
 # From the best answer of a lane to the worst: the worst of a claim's lanes is the claim's state.
 ORDER = (ClaimState.PROVEN, ClaimState.STALE, ClaimState.OTHER_DEVICE, ClaimState.UNPROVEN, ClaimState.CONTRADICTED)
 Answer = tuple[ClaimState, str, str | None]  # state, why, commit of the record
 
 
-def read(body: str, standings: Mapping[str, Standing]) -> tuple[Claim, ...]:
-    """Every claim of a pull request's body, in order, matched to the records of its lanes."""
-    siblings = families(standings)
-    found = list(islice(_found(body, standings, siblings), MAX_CLAIMS))
-    proven = all(claim.state is ClaimState.PROVEN for claim in found)
-    closing = [_closing(line, number, proven) for number, line in lines(body) if CLOSES.search(line)][:5]
-    return tuple(found + closing)
+def read(
+    body: str, standings: Mapping[str, Standing], load: Callable[[str], Record | None] = lambda _: None
+) -> tuple[Claim, ...]:
+    """Every claim of a pull request's body, in order, matched to the records of its lanes. `load` gives older ones."""
+    court = Witnesses(standings, families(standings), load)
+    found = list(islice(_found(body, court), MAX_CLAIMS))
+    unproven = [claim for claim in found if claim.state is not ClaimState.PROVEN]
+    closing = [_closing(line, number, unproven) for number, line in lines(body) if CLOSES.search(line)][:5]
+    return tuple(found + (closing if unproven else []))
 
 
-def _found(body: str, standings: Mapping[str, Standing], siblings: Mapping[str, list[Standing]]) -> Iterator[Claim]:
+@dataclass(frozen=True)
+class Witnesses:
+    """What a claim is held against."""
+
+    standings: Mapping[str, Standing]
+    siblings: Mapping[str, list[Standing]]
+    load: Callable[[str], Record | None]
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Architectures that some lane is for."""
+        return frozenset(
+            name.lower() for found in self.standings.values() for name in (found.lane.arch, *found.lane.archs) if name
+        )
+
+
+def _found(body: str, court: Witnesses) -> Iterator[Claim]:
     for number, line in lines(body):
-        yield from _row_claims(line, number, standings)
-        in_line = _scope(line, standings) or list(standings.values())
+        yield from _row_claims(line, number, court.standings)
+        in_line = _scope(line, court.standings) or list(court.standings.values())
         for sentence in sentences(line):
             kind = kind_of(sentence)
-            if kind is not None:
-                yield _bound(kind, sentence, number, _scope(sentence, standings) or in_line, siblings)
+            if kind is None:
+                continue
+            stranger = _stranger(sentence, court) or (
+                None if _scope(sentence, court.standings) else _stranger(line, court)
+            )
+            if stranger is not None:
+                told = f"the matrix has no lane for {stranger}"
+                yield Claim(sentence[:SHOWN], kind.name, ClaimState.UNPROVEN, told, line=number)
+            else:
+                yield _bound(kind, sentence, number, _scope(sentence, court.standings) or in_line, court)
+
+
+def _stranger(text: str, court: Witnesses) -> str | None:
+    """A device or toolkit that the text names and no lane is for."""
+    words = text.lower()
+    unknown = next((match for match in ARCH.findall(words) if match not in court.names), None)
+    if unknown is not None:
+        return str(unknown)
+    for found in court.standings.values():
+        version = _version(found.lane.backend, words)
+        if version and not any(_backend(other.lane, words) for other in court.standings.values()):
+            return f"{found.lane.backend} {version[1]}" + (f".{version[2]}" if version[2] else "")
+    return None
 
 
 def _scope(text: str, standings: Mapping[str, Standing]) -> list[Standing]:
@@ -64,38 +108,67 @@ def _arch(lane: Lane, text: str) -> bool:
 def _backend(lane: Lane, text: str) -> bool:
     if not _word(lane.backend, text) and not (lane.backend == "rocm" and _word("hip", text)):
         return False
-    version = re.search(rf"\b{re.escape(lane.backend)}\s+v?(\d+)(?:\.(\d+|x))?", text)
+    version = _version(lane.backend, text)
     if version is None or lane.toolkit is None:
         return True
     wanted = version[1] if version[2] in {None, "x"} else f"{version[1]}.{version[2]}"
     return lane.toolkit == wanted or lane.toolkit.startswith(f"{wanted}.")
 
 
-def _bound(
-    kind: Kind, sentence: str, number: int, lanes: list[Standing], siblings: Mapping[str, list[Standing]]
-) -> Claim:
-    answers = [(standing, *_answer(kind, standing, siblings.get(standing.lane.id, []))) for standing in lanes]
+def _version(backend: str, text: str) -> re.Match[str] | None:
+    return re.search(rf"\b{re.escape(backend)}\s+v?(\d+)(?:\.(\d+|x))?\b", text)
+
+
+def _bound(kind: Kind, sentence: str, number: int, lanes: list[Standing], court: Witnesses) -> Claim:
+    answers = [(standing, *_answer(kind, sentence, standing, court)) for standing in lanes]
     worst = max(answers, key=lambda answer: ORDER.index(answer[1]))
     state = worst[1]
     named = tuple(standing.lane.id for standing, found, _, _ in answers if found is state)
     return Claim(sentence[:SHOWN], kind.name, state, worst[2], lanes=named, commit=worst[3], line=number)
 
 
-def _answer(kind: Kind, standing: Standing, siblings: list[Standing]) -> Answer:
+def _answer(kind: Kind, sentence: str, standing: Standing, court: Witnesses) -> Answer:
     lane, record = standing.lane, standing.current
-    if record is not None and _contradicts(kind, record):
-        return ClaimState.CONTRADICTED, f"{lane.id}: {kind.stage} is red at this commit", record.head
-    if record is not None and _proves(kind, record, standing.evidence):
-        return ClaimState.PROVEN, f"{lane.id}: {_how(kind, record)}", record.head
-    flag = str(kind.evidence)
-    stale = standing.stale_with(flag) if kind.outcome is None else None
+    if record is not None:
+        against = _contradiction(kind, sentence, record)
+        if against is not None:
+            return ClaimState.CONTRADICTED, f"{lane.id}: {against}", record.head
+        if _proves(kind, record, standing.evidence):
+            return _proven(kind, standing, record)
+    stale = _stale(kind, standing, court)
     if stale is not None:
-        return ClaimState.STALE, f"{lane.id}: proven for {stale.head[:10]}, not for this commit", stale.head
-    for other in siblings:
-        if other.current is not None and _proves(kind, other.current, other.evidence):
-            told = f"{lane.id}: proven on {other.lane.arch}, which says nothing of how it behaves on {lane.arch}"
-            return ClaimState.OTHER_DEVICE, told, other.current.head
+        return stale
+    for other in court.siblings.get(lane.id, []):
+        if other.current is not None and other.current.trust != "fork" and _proves(kind, other.current, other.evidence):
+            return ClaimState.OTHER_DEVICE, _elsewhere(lane, other.lane.arch), other.current.head
     return ClaimState.UNPROVEN, f"{lane.id}: no record of this commit shows it", None
+
+
+def _proven(kind: Kind, standing: Standing, record: Record) -> Answer:
+    """What a record that bears the claim out is worth: by whose word, and on which device."""
+    lane = standing.lane
+    if record.trust == "fork":
+        return ClaimState.UNPROVEN, f"{lane.id}: only the fork's own run says so", record.head
+    if kind.stage in RUNS and str(Evidence.RAN_ON_FAMILY) in standing.evidence:
+        return ClaimState.OTHER_DEVICE, _elsewhere(lane, record.device.arch if record.device else None), record.head
+    return ClaimState.PROVEN, f"{lane.id}: {_how(kind, record)}", record.head
+
+
+def _elsewhere(lane: Lane, arch: str | None) -> str:
+    return f"{lane.id}: proven on {arch or 'a sibling'}, which says nothing of how it behaves on {lane.arch or lane.id}"
+
+
+def _stale(kind: Kind, standing: Standing, court: Witnesses) -> Answer | None:
+    for row, why in standing.stale:
+        if str(kind.evidence) not in row.evidence or row.trust == "fork":
+            continue
+        if kind.outcome is not None or kind.name == "mirror-exact":
+            record = court.load(row.id)
+            if record is None or not _proves(kind, record, row.evidence):
+                continue
+        told = f"proven for {row.head[:10]}, not for this commit" if row.head[:10] in why else f"shown, but {why}"
+        return ClaimState.STALE, f"{standing.lane.id}: {told}", row.head
+    return None
 
 
 def _proves(kind: Kind, record: Record, evidence: tuple[str, ...]) -> bool:
@@ -109,13 +182,38 @@ def _proves(kind: Kind, record: Record, evidence: tuple[str, ...]) -> bool:
 def _compared_mirror(record: Record) -> bool:
     """Whether the exact stage compared two arms that differ by the mirror."""
     exact = next((stage for stage in record.stages if stage.stage is Stage.EXACT), None)
-    comparisons = exact.measurements.get("comparisons", []) if exact else []
+    comparisons = exact.measurements.get("comparisons") if exact else None
+    if not isinstance(comparisons, list):
+        return False
     return any("mirror" in str(comparison.get("name")) for comparison in comparisons if isinstance(comparison, dict))
 
 
-def _contradicts(kind: Kind, record: Record) -> bool:
-    failed = {Outcome.FAIL, Outcome.LOSS}
-    return any(stage.stage is kind.stage and stage.outcome in failed for stage in record.stages)
+def _contradiction(kind: Kind, sentence: str, record: Record) -> str | None:
+    """What in the record says the opposite of the claim."""
+    stage = next((stage for stage in record.stages if stage.stage is kind.stage), None)
+    if stage is None:
+        return None
+    if stage.outcome is Outcome.FAIL:
+        return f"{kind.stage} is red at this commit"
+    if kind.outcome is None or stage.outcome not in JUDGED:
+        return None
+    if stage.outcome is not kind.outcome:
+        return f"{kind.stage} ended as a {stage.outcome} at this commit"
+    return _overstated(sentence, stage)
+
+
+def _overstated(sentence: str, stage: StageResult) -> str | None:
+    """A figure above every measured interval that it may speak of; None where there is no figure, or it holds."""
+    claimed = figure(sentence)
+    metrics = stage.measurements.get("metrics")
+    if claimed is None or not isinstance(metrics, dict):
+        return None
+    named = {name: found for name, found in metrics.items() if _word(name, sentence.lower())} or metrics
+    intervals = {name: ends for name, found in named.items() if (ends := interval(found)) is not None}
+    if not intervals or any(claimed <= high + ROUNDED for _, high in intervals.values()):
+        return None
+    measured = "; ".join(f"{name} {100 * low:+.1f} to {100 * high:+.1f} %" for name, (low, high) in intervals.items())
+    return f"measured at this commit: {measured}"
 
 
 def _how(kind: Kind, record: Record) -> str:
@@ -144,7 +242,7 @@ def _row_claims(line: str, number: int, standings: Mapping[str, Standing]) -> It
         yield Claim(line.strip()[:SHOWN], "row", ClaimState.CONTRADICTED, told, line=number)
 
 
-def _closing(line: str, number: int, proven: bool) -> Claim:
-    state = ClaimState.PROVEN if proven else ClaimState.UNPROVEN
-    reason = "every claim beside it is proven" if proven else "it closes an issue while claims beside it are unproven"
-    return Claim(line.strip()[:SHOWN], "closes", state, reason, line=number)
+def _closing(line: str, number: int, unproven: list[Claim]) -> Claim:
+    count = len(unproven)
+    beside = "a claim beside it is not proven" if count == 1 else f"{count} claims beside it are not proven"
+    return Claim(line.strip()[:SHOWN], "closes", ClaimState.UNPROVEN, f"it closes an issue, and {beside}", line=number)

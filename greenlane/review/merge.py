@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from greenlane.errors import EnvironmentMissing
 from greenlane.record.git import commit_of, git, git_text
+from greenlane.review import change as changes
+from greenlane.review.change import Change
 from greenlane.review.model import Conflict, MergeProbe
 
-START, END = re.compile(rb"<<<<<<< "), re.compile(rb">>>>>>> ")
+MIDDLE, END = re.compile(rb"=======$"), re.compile(rb">>>>>>> ")
 MAX_HUNKS = 50
+MAX_OTHERS = 200
+MAX_BYTES = 4 * 1024 * 1024  # of a file whose conflicts are looked for line by line
 
 
 def probe(repository: Path, base: str, head: str, others: tuple[str, ...] = ()) -> MergeProbe:
@@ -19,13 +25,15 @@ def probe(repository: Path, base: str, head: str, others: tuple[str, ...] = ()) 
     if merge_base is None:
         return MergeProbe(state="unknown", reason=_why_no_merge_base(repository))
     tree, conflicts = _merged(repository, base, head, merge_base)
+    found, unknown = _against_others(repository, base, head, others)
     return MergeProbe(
         state="conflict" if conflicts else "clean",
         tree=None if conflicts else tree,
         conflicts=conflicts,
         merge_base=merge_base,
         behind=int(git_text(repository, "rev-list", "--count", f"{head}..{base}")),
-        others=_against_others(repository, head, others),
+        others=found,
+        unknown_others=unknown,
     )
 
 
@@ -50,36 +58,78 @@ def _merged(repository: Path, ours: str, theirs: str, merge_base: str) -> tuple[
         raise EnvironmentMissing(f"git merge-tree: {reason}; greenlane needs git 2.38 or later")
     if ran.returncode == 0:
         return tree, ()
-    names = fields[1 : fields.index(b"", 1)]
-    changed = set(git_text(repository, "diff", "--name-only", "--no-renames", merge_base, theirs).splitlines())
-    conflicts = [_conflict(repository, tree, name.decode("utf-8", "surrogateescape"), changed) for name in names]
-    return tree, tuple(conflicts)
+    names = [name.decode("utf-8", "surrogateescape") for name in fields[1 : fields.index(b"", 1)]]
+    change = changes.read(repository, merge_base, theirs)
+    return tree, tuple(_conflict(repository, tree, theirs, name, change) for name in names)
 
 
-def _conflict(repository: Path, tree: str, name: str, changed: set[str]) -> Conflict:
-    shown = git(repository, "cat-file", "-p", f"{tree}:{name}", check=False)
-    return Conflict(file=name, hunks=_hunks(shown.stdout), own=name in changed)
+def _conflict(repository: Path, tree: str, head: str, name: str, change: Change) -> Conflict:
+    """The file, and where its conflicting lines stand in the head."""
+    merged, mine = _content(repository, f"{tree}:{name}"), _content(repository, f"{head}:{name}")
+    hunks = tuple(islice(_hunks(merged.split(b"\n"), mine.split(b"\n")), MAX_HUNKS))
+    own = any(change.holds(name, first, last) for first, last in hunks) if hunks else name in change.files
+    return Conflict(file=name, hunks=hunks, own=own, gone=not mine)
 
 
-def _hunks(content: bytes) -> tuple[tuple[int, int], ...]:
-    """Line ranges between conflict markers."""
-    hunks, start = [], 0
-    for number, line in enumerate(content.split(b"\n"), 1):
-        if START.match(line):
-            start = number
-        elif END.match(line) and start:
-            hunks.append((start, number))
-            start = 0
-    return tuple(hunks[:MAX_HUNKS])
+def _content(repository: Path, what: str) -> bytes:
+    size = git(repository, "cat-file", "-s", what, check=False).stdout.strip()
+    if not size or int(size) > MAX_BYTES:
+        return b""
+    return git(repository, "cat-file", "blob", what, check=False).stdout
 
 
-def _against_others(repository: Path, head: str, others: tuple[str, ...]) -> dict[str, tuple[Conflict, ...]]:
-    found = {}
-    for other in others:
+def _hunks(merged: list[bytes], mine: list[bytes]) -> Iterator[tuple[int, int]]:
+    """Ranges of the head's lines, from one, that stand between ======= and >>>>>>> of the merged file.
+
+    A range is looked for behind the last one, so that equal lines elsewhere are not taken for it.
+    """
+    position, start = 0, None
+    for at, line in enumerate(merged):
+        if MIDDLE.match(line):
+            start = at + 1
+        elif END.match(line) and start is not None:
+            block, start = merged[start:at], None
+            found = _find(block, mine, position)
+            if found is not None:
+                position = found + len(block)
+                yield found + 1, found + max(1, len(block))
+
+
+def _find(block: list[bytes], lines: list[bytes], start: int) -> int | None:
+    if not block:
+        return None
+    ends = range(start, len(lines) - len(block) + 1)
+    return next((at for at in ends if lines[at] == block[0] and lines[at : at + len(block)] == block), None)
+
+
+def _against_others(
+    repository: Path, base: str, head: str, others: tuple[str, ...]
+) -> tuple[dict[str, tuple[Conflict, ...]], tuple[str, ...]]:
+    """(conflicts by ref, refs that cannot be asked). The head itself, and what is merged already, is no other change."""
+    found: dict[str, tuple[Conflict, ...]] = {}
+    unknown: list[str] = []
+    for other in _refs(repository, others):
         commit = commit_of(repository, other)
         merge_base = _merge_base(repository, commit, head) if commit else None
-        if commit and merge_base:
+        if commit is None or merge_base is None:
+            unknown.append(other)
+        elif commit != head and not _is_ancestor(repository, commit, base):
             _, conflicts = _merged(repository, commit, head, merge_base)
             if conflicts:
                 found[other] = conflicts
-    return found
+    return found, tuple(unknown)
+
+
+def _refs(repository: Path, patterns: tuple[str, ...]) -> list[str]:
+    """The refs that the patterns name, each once; what holds no wildcard stays as it is."""
+    names: dict[str, None] = {}
+    for pattern in patterns:
+        if set(pattern) & set("*?["):
+            names |= dict.fromkeys(git_text(repository, "for-each-ref", "--format=%(refname)", pattern).split())
+        else:
+            names[pattern] = None
+    return list(names)[:MAX_OTHERS]
+
+
+def _is_ancestor(repository: Path, commit: str, of: str) -> bool:
+    return git(repository, "merge-base", "--is-ancestor", commit, of, check=False).returncode == 0

@@ -72,7 +72,9 @@ class LaneReview:
     duration_s: float = 0.0
     bench: dict[str, Any] | None = None
     device: str | None = None
+    device_arch: str | None = None
     reused_from: str | None = None
+    new_findings: tuple[str, ...] | None = None  # identities of those that the base lacks; None where nobody knows
 
     @property
     def blocks(self) -> bool:
@@ -105,8 +107,9 @@ class Conflict:
     """A file that does not merge."""
 
     file: str
-    hunks: tuple[tuple[int, int], ...] = ()  # line ranges in the merged file, from one
+    hunks: tuple[tuple[int, int], ...] = ()  # line ranges in the head's file, from one
     own: bool = False  # this change's own lines are among them
+    gone: bool = False  # the head has deleted, or renamed, the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,7 @@ class MergeProbe:
     behind: int = 0  # commits on base that head lacks
     reason: str | None = None
     others: dict[str, tuple[Conflict, ...]] = field(default_factory=dict)  # other open changes that conflict
+    unknown_others: tuple[str, ...] = ()  # refs that are not here, or share no commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +134,30 @@ class PolicyChange:
     before: str
     after: str
     loosens: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFinding:
+    """A finding of the checks that keeps lanes red, told once for all of them."""
+
+    rule: str
+    severity: str
+    file: str
+    line: int
+    message: str
+    lanes: tuple[str, ...]  # whose record of this head holds it
+    new_in: tuple[str, ...] = ()  # of these, where the base is known not to have it
+    suggestion: str | None = None
+    related: tuple[tuple[str, int, str], ...] = ()  # file, line, what is there
+
+
+@dataclass(frozen=True, slots=True)
+class TextProblem:
+    """What the pull request's own text lacks."""
+
+    line: int
+    message: str
+    lanes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,13 +183,21 @@ class Review:
     notes: tuple[str, ...] = ()  # what could not be found out, and body fields that are missing
     base_commit: str = ""
     head_subject: str = ""
+    findings: tuple[FoundFinding, ...] = ()
+    text_problems: tuple[TextProblem, ...] = ()
+    broken: str | None = None  # why the head's matrix can't be read
 
     @property
     def exit_code(self) -> int:
-        """0 every required lane is green; 1 something blocks; 4 only evidence is missing."""
+        """0 every required lane is green; 1 something blocks; 2 the head's matrix is broken; 3 nobody can say whether
+        it merges; 4 only evidence is missing."""
+        if self.broken:
+            return 2
         verdicts = {lane.verdict for lane in self.lanes if lane.required and lane.blocks}
         if self.merge.state == "conflict" or verdicts - {Verdict.NOT_RUN}:
             return 1
+        if self.merge.state != "clean":
+            return 3
         return 4 if verdicts else 0
 
     def to_json(self) -> dict[str, Any]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from greenlane.errors import MatrixError
 from greenlane.ledger import Ledger, history
+from greenlane.ledger.admission import instant
 from greenlane.ledger.index import Row
 from greenlane.matrix.model import Evidence, Lane, Stage
 from greenlane.record.git import commit_of, git_text
 from greenlane.record.model import Record, StageResult
-from greenlane.review import baseline, change, claims, merge, policy, standing
+from greenlane.review import baseline, body, change, claims, faults, findings, merge, policy, standing
 from greenlane.review.model import LaneReview, MergeProbe, Review, StageView, Systemic, Verdict
 from greenlane.review.policy import Policy
 from greenlane.review.standing import Standing
@@ -40,22 +41,26 @@ def review(ledger: Ledger, asked: Asked) -> Review:
     """Merge probe, policy of the merge base, records against the baseline, claims. Changes nothing."""
     now = asked.now or datetime.now(UTC)
     head, base = _commit(asked, asked.head, "--head"), _commit(asked, asked.base, "--base")
+    ledger.mend()
     probe = merge.probe(asked.repository, base, head, asked.others)
-    rules = policy.read(asked.repository, probe.merge_base, head, asked.matrix)
-    standings = standing.read(ledger, rules, head, probe)
-    court = _court(ledger, asked.repository, rules, probe, head, now)
+    rules = policy.read(asked.repository, probe.merge_base or base, head, asked.matrix)
+    standings = standing.read(ledger, rules, head, probe, now)
+    court = _court(ledger, asked.repository, rules, probe, base, head, standings, now)
     lanes = tuple(_lane(ledger, court, rules, found, now) for found in standings.values())
     return Review(
         head=head,
         base=base,
         merge=probe,
         lanes=lanes,
-        claims=claims.read(asked.body, standings) if asked.body else (),
+        claims=claims.read(asked.body, standings, baseline.loader(ledger)) if asked.body else (),
         policy_changes=rules.changes,
         systemic=tuple(_systemic(lanes)),
-        notes=tuple(_notes(probe, asked)),
+        notes=tuple(_notes(asked, probe)),
         base_commit=asked.base,
         head_subject=git_text(asked.repository, "log", "-1", "--format=%s", head),
+        findings=tuple(findings.gathered(lanes)),
+        text_problems=body.problems(asked.body, rules.ruling) if asked.body is not None else (),
+        broken=rules.broken,
     )
 
 
@@ -66,12 +71,25 @@ def _commit(asked: Asked, revision: str, option: str) -> str:
     return commit
 
 
-def _court(ledger: Ledger, repository: Path, rules: Policy, probe: MergeProbe, head: str, now: datetime) -> Court:
+def _court(
+    ledger: Ledger,
+    repository: Path,
+    rules: Policy,
+    probe: MergeProbe,
+    base: str,
+    head: str,
+    standings: Mapping[str, Standing],
+    now: datetime,
+) -> Court:
     known = rules.ruling.known_red
     if probe.merge_base is None:
         return Court(None, change.Change({}), known, now)
-    seen = baseline.read(ledger, repository, probe.merge_base)
-    return Court(seen, change.read(repository, probe.merge_base, head), known, now)
+    current = [found.current for found in standings.values() if found.current is not None]
+    red = [record for record in current if any(stage.outcome.is_red for stage in record.stages)]
+    seen = baseline.read(ledger, repository, probe.merge_base, [record.lane for record in red])
+    merged = [record.lane for record in red if record.merge_tree is not None]
+    tip = baseline.read(ledger, repository, base, merged) if merged and base != probe.merge_base else None
+    return Court(seen, change.read(repository, probe.merge_base, head), known, now, tip)
 
 
 def _lane(ledger: Ledger, court: Court, rules: Policy, found: Standing, now: datetime) -> LaneReview:
@@ -86,20 +104,22 @@ def _lane(ledger: Ledger, court: Court, rules: Policy, found: Standing, now: dat
         reason=ruling.reason,
         evidence=found.evidence,
         missing=missing,
-        stages=tuple(_view(stage) for stage in record.stages),
-        fingerprint=_fingerprint(ruling.stage),
+        stages=tuple(_view(record, stage) for stage in record.stages),
+        fingerprint=_fingerprint(record, ruling.stage),
         record=found.current_id,
         commit=record.head,
         last_run=_last_run(found, record),
         trust=record.trust,
         image=record.digests.image,
         owner=ruling.owner,
-        age_days=_age(ledger, lane, ruling, now),
+        age_days=_age(ledger, record, ruling, now),
         findings=tuple(finding.model_dump(mode="json") for finding in record.findings),
         duration_s=record.duration_s,
         bench=_bench(record),
         device=record.device.name if record.device else None,
+        device_arch=record.device.arch if record.device else None,
         reused_from=record.reused_from,
+        new_findings=ruling.new_findings,
     )
 
 
@@ -111,6 +131,8 @@ def _without_record(rules: Policy, found: Standing) -> LaneReview:
         told = f"no record speaks for this commit; the newest does not, since {newest[1]}"
     if lane.hosted_only and newest is None:
         told = f"not run here: {lane.hosted_only}"
+    if rules.broken:
+        told = "the matrix of this change can't be read, so no record can speak for it"
     return replace(
         _identity(rules, lane),
         verdict=Verdict.NOT_RUN,
@@ -129,7 +151,7 @@ def _identity(rules: Policy, lane: Lane) -> LaneReview:
         id=lane.id,
         verdict=Verdict.NOT_RUN,
         reason="",
-        required=lane.id in rules.ruling.required,
+        required=lane.id in rules.required,
         row=lane.row,
         backend=lane.backend,
         arch=lane.arch,
@@ -138,16 +160,17 @@ def _identity(rules: Policy, lane: Lane) -> LaneReview:
 
 
 def _distrusted(ruling: Ruling, record: Record, found: Standing, missing: tuple[str, ...]) -> Ruling:
-    """A green that only a fork's own run vouches for is not enough; refused evidence says why it was."""
-    if ruling.verdict is Verdict.GREEN and record.trust == "fork":
-        return Ruling(Verdict.NOT_RUN, "green in the fork's own run only; a trusted run has to confirm it")
+    """Nothing that only a fork's own run vouches for lets a change pass; refused evidence says why it was."""
+    if record.trust == "fork" and not ruling.verdict.blocks:
+        told = "green" if ruling.verdict is Verdict.GREEN else f"{ruling.verdict} ({ruling.reason})"
+        return Ruling(Verdict.NOT_RUN, f"{told} in the fork's own run only; a trusted run has to confirm it")
     if ruling.verdict is Verdict.NOT_RUN and missing and found.refused:
         return Ruling(Verdict.NOT_RUN, found.refused)
     return ruling
 
 
-def _view(stage: StageResult) -> StageView:
-    error = stage.first_error
+def _view(record: Record, stage: StageResult) -> StageView:
+    error = faults.first_error(record, stage) if stage.outcome.is_red else stage.first_error
     return StageView(
         stage=stage.stage,
         outcome=stage.outcome,
@@ -161,24 +184,25 @@ def _view(stage: StageResult) -> StageView:
     )
 
 
-def _fingerprint(stage: StageResult | None) -> str | None:
-    return (stage.first_error.fingerprint or None) if stage and stage.first_error else None
+def _fingerprint(record: Record, stage: StageResult | None) -> str | None:
+    return faults.of(record, stage).fingerprint or None if stage is not None else None
 
 
 def _last_run(found: Standing, record: Record | None) -> str | None:
-    if record is not None and Evidence.RAN_ON_TARGET in record.evidence:
+    if record is not None and Evidence.RAN_ON_TARGET in record.evidence and record.trust != "fork":
         return record.head
     row = found.stale_with(Evidence.RAN_ON_TARGET)
     return row.head if row else None
 
 
-def _age(ledger: Ledger, lane: Lane, ruling: Ruling, now: datetime) -> int | None:
+def _age(ledger: Ledger, record: Record, ruling: Ruling, now: datetime) -> int | None:
     if ruling.verdict not in {Verdict.RED_ON_BASE, Verdict.OVERLAP_RED, Verdict.KNOWN_RED} or ruling.stage is None:
         return None
     if ruling.since is not None:
         return max(0, (now.date() - datetime.fromisoformat(ruling.since).date()).days)
-    first = history.first_seen(ledger, lane.id, ruling.stage.stage, _fingerprint(ruling.stage) or "")
-    return max(0, (now - datetime.fromisoformat(first[0])).days) if first else None
+    first = history.first_seen(ledger, record.lane, ruling.stage.stage, _fingerprint(record, ruling.stage) or "")
+    begun = instant(first[0]) if first else None
+    return max(0, (now - begun).days) if begun else None
 
 
 def _bench(record: Record) -> dict[str, object] | None:
@@ -187,9 +211,11 @@ def _bench(record: Record) -> dict[str, object] | None:
 
 
 def _systemic(lanes: Iterable[LaneReview]) -> Iterable[Systemic]:
+    """Findings of the checks are not among them: they are told once anyway."""
     groups: dict[str, list[LaneReview]] = defaultdict(list)
     for lane in lanes:
-        if lane.fingerprint and lane.verdict not in {Verdict.KNOWN_RED, Verdict.RED_ON_BASE}:
+        red = next((stage.stage for stage in lane.stages if stage.outcome.is_red), None)
+        if lane.fingerprint and red != Stage.CHECK and lane.verdict not in {Verdict.KNOWN_RED, Verdict.RED_ON_BASE}:
             groups[lane.fingerprint].append(lane)
     for fingerprint, group in groups.items():
         if len(group) > SYSTEMIC_LANES:
@@ -197,8 +223,10 @@ def _systemic(lanes: Iterable[LaneReview]) -> Iterable[Systemic]:
             yield Systemic(fingerprint, message or "", tuple(lane.id for lane in group))
 
 
-def _notes(probe: MergeProbe, asked: Asked) -> Iterable[str]:
-    if probe.state == "unknown":
-        yield f"Whether it merges is not known: {probe.reason}."
+def _notes(asked: Asked, probe: MergeProbe) -> Iterable[str]:
+    if probe.merge_base is not None and git_text(asked.repository, "rev-parse", "--is-shallow-repository") == "true":
+        yield "This clone is shallow, so its older commits were not seen; git fetch --unshallow brings them."
+    for other in probe.unknown_others:
+        yield f"{other} was not tried: it is not here, or shares no commit with this change."
     if asked.body is None:
         yield "No pull-request text was given, so no claim was looked at."

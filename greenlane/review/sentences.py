@@ -27,7 +27,11 @@ NEGATION = _any(
     r"\bexpected to\b",
     r"\bun(?:tested|verified|proven)\b",
 )
-CLOSES = _any(r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\s*:?\s+(?:[\w.-]+/[\w.-]+)?#\d+")
+CLOSES = _any(
+    r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\s*:?\s+"
+    r"(?:(?:[\w.-]+/[\w.-]+)?#|GH-|https?://[\w.:-]+/[\w.-]+/[\w.-]+/issues/)\d+"
+)
+ARCH = re.compile(r"(?<![\w-])(gfx\d[0-9a-f]{2,4}|sm_\d{2,3}[a-z]?)(?![\w-])")
 ROW = _any(r"^\s*(?:[-*+]\s+)?\**row\**\s*[:=]\s*\**\s*`?([\w./-]+)`?")
 
 
@@ -95,12 +99,19 @@ KINDS = (
         "win",
         _any(
             r"(?<![\w.+])\+\s?\d+(?:\.\d+)?\s?%",
-            r"\b\d+(?:\.\d+)?\s?% (?:faster|quicker|higher)",
-            r"\b\d+(?:\.\d+)?\s?[x×] (?:faster|speed-?up)",
+            r"\b\d+(?:\.\d+)?\s?% (?:faster|quicker|higher|less|lower|fewer|smaller)",
+            r"\b\d+(?:\.\d+)?\s?[x×] (?:faster|quicker|speed-?up)",
         ),
         Evidence.BENCHED,
         Stage.BENCH,
         Outcome.WIN,
+    ),
+    Kind(
+        "loss",
+        _any(r"(?<![\w.−-])[−-]\s?\d+(?:\.\d+)?\s?%", r"\b\d+(?:\.\d+)?\s?% (?:slower|worse)"),
+        Evidence.BENCHED,
+        Stage.BENCH,
+        Outcome.LOSS,
     ),
 )
 

@@ -5,17 +5,34 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from greenlane.ledger import InvalidRecord, Ledger
+from greenlane.ledger.admission import sortable
 from greenlane.ledger.index import Row
-from greenlane.matrix.model import Evidence, Lane
+from greenlane.matrix.model import Evidence, Lane, Stage
 from greenlane.record.digests import gates_digest
-from greenlane.record.model import Record
+from greenlane.record.model import Outcome, Record
 from greenlane.review.model import MergeProbe
 from greenlane.review.policy import Policy
 from greenlane.review.verdict import MEASURED
 
 TRUST_ORDER = ("runner", "local", "fork")  # a fork's word never hides a runner's
+ASKED = 20  # records of one head and lane that are read, the most trusted and newest first
+CLOCK_SLACK = timedelta(minutes=10)  # that another machine's clock may run ahead
+
+# The stage whose green end a flag rests on. Where a lane ran is said by any stage that runs the program.
+RESTS_ON = {
+    Evidence.CHECKED: (Stage.CHECK,),
+    Evidence.BUILT: (Stage.BUILD,),
+    Evidence.TESTED: (Stage.TEST,),
+    Evidence.REACHED: (Stage.REACH,),
+    Evidence.EXACT: (Stage.EXACT,),
+    Evidence.BENCHED: (Stage.BENCH,),
+}
+RUNS = (Stage.TEST, Stage.REACH, Stage.EXACT, Stage.BENCH)
+WHERE = {Evidence.EMULATED, Evidence.RAN_ON_FAMILY, Evidence.RAN_ON_TARGET}
+PLACE = ("device", "arch", "archs", "emulate")  # of a lane: what makes a run one on its target
 
 
 @dataclass(frozen=True)
@@ -31,18 +48,26 @@ class Standing:
     stale: tuple[tuple[Row, str], ...] = ()  # older or other records, and why they don't speak for this commit
 
     def stale_with(self, flag: str) -> Row | None:
-        return next((row for row, _ in self.stale if flag in row.evidence), None)
+        """The newest of the stale records that carries the flag; a fork's own word is none."""
+        return next((row for row, _ in self.stale if flag in row.evidence and row.trust != "fork"), None)
 
 
-def read(ledger: Ledger, policy: Policy, head: str, merge: MergeProbe) -> dict[str, Standing]:
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What every lane's records are held against."""
+
+    ledger: Ledger
+    policy: Policy
+    head: str
+    merge: MergeProbe
+    latest: str  # start of a record that is still believed, as the index writes it
+
+
+def read(ledger: Ledger, policy: Policy, head: str, merge: MergeProbe, now: datetime) -> dict[str, Standing]:
     """Standing of every lane of the policy. Loads only what speaks for this head."""
     rows: Mapping[str, list[Row]] = _by_lane(ledger)
-    found = {}
-    for lane_id in policy.lane_ids():
-        lane = policy.lane(lane_id)
-        assert lane is not None, f"{lane_id} comes from the policy"
-        found[lane_id] = _standing(ledger, policy, lane, rows.get(lane_id, []), head, merge)
-    return found
+    bench = Bench(ledger, policy, head, merge, sortable((now + CLOCK_SLACK).isoformat()))
+    return {name: _standing(bench, lane, rows.get(name, [])) for name, lane in policy.lanes().items()}
 
 
 def _by_lane(ledger: Ledger) -> dict[str, list[Row]]:
@@ -52,30 +77,39 @@ def _by_lane(ledger: Ledger) -> dict[str, list[Row]]:
     return rows
 
 
-def _standing(ledger: Ledger, policy: Policy, lane: Lane, rows: list[Row], head: str, merge: MergeProbe) -> Standing:
-    head_lane = policy.head.lane(lane.id)
+def _standing(bench: Bench, lane: Lane, rows: list[Row]) -> Standing:
+    head_lane = bench.policy.head_lanes.get(lane.id)
     current: list[tuple[str, Record]] = []
     stale: list[tuple[Row, str]] = []
+    candidates: list[Row] = []
     for row in rows:
-        reason = _why_stale(row, head, head_lane)
-        record = _loaded(ledger, row) if reason is None else None
+        reason = _why_stale(row, bench, head_lane)
+        if reason is None:
+            candidates.append(row)
+        else:
+            stale.append((row, reason))
+    candidates.sort(key=lambda row: _rank(row.trust))  # stable: newest first within one trust
+    for row in candidates[:ASKED]:
+        record, reason = _loaded(bench, row)
         if record is not None:
-            reason = _why_merge_is_stale(record, merge)
-        if record is not None and reason is None:
             current.append((row.id, record))
         else:
-            stale.append((row, reason or "its file is damaged"))
+            stale.append((row, str(reason)))
     if not current:
         return Standing(lane, stale=tuple(stale))
-    current.sort(key=lambda pair: TRUST_ORDER.index(pair[1].trust))  # stable: newest first within one trust
+    current.sort(key=lambda pair: _rank(pair[1].trust))
     (record_id, record), *rest = current
-    evidence, refused = _accepted(policy, lane, record)
+    evidence, refused = _accepted(bench.policy, lane, record)
     others = tuple(other for _, other in rest if other.trust == record.trust and other.digests == record.digests)
     return Standing(lane, record, record_id, others, evidence, refused, tuple(stale))
 
 
-def _why_stale(row: Row, head: str, lane: Lane | None) -> str | None:
-    if row.head != head:
+def _rank(trust: str) -> int:
+    return TRUST_ORDER.index(trust) if trust in TRUST_ORDER else len(TRUST_ORDER)
+
+
+def _why_stale(row: Row, bench: Bench, lane: Lane | None) -> str | None:
+    if row.head != bench.head:
         return f"it is of commit {row.head[:10]}"
     if row.dirty:
         return "it is of a tree with uncommitted edits"
@@ -83,31 +117,62 @@ def _why_stale(row: Row, head: str, lane: Lane | None) -> str | None:
         return "this change removes the lane"
     if row.lane_digest != lane.digest:
         return "the matrix has changed this lane since"
+    if row.started > bench.latest:
+        return f"it says that it was begun in the future, at {row.started}: a clock is wrong"
     return None
 
 
-def _why_merge_is_stale(record: Record, merge: MergeProbe) -> str | None:
-    if record.merge_tree is not None and merge.tree is not None and record.merge_tree != merge.tree:
-        return f"it is of the merge with an older base ({(record.base or 'unknown')[:10]})"
-    return None
-
-
-def _loaded(ledger: Ledger, row: Row) -> Record | None:
+def _loaded(bench: Bench, row: Row) -> tuple[Record | None, str | None]:
+    """The record, or why it does not speak for this commit. What counts is its file; the index may have been edited."""
     try:
-        return ledger.get(row.id)
+        record = bench.ledger.get(row.id)
     except InvalidRecord:
-        return None
+        return None, "its file is damaged"
+    said = (record.lane, record.head, record.dirty, record.trust, record.digests.lane, sortable(record.started))
+    if said != (row.lane, row.head, row.dirty, row.trust, row.lane_digest, row.started):
+        return None, "the index says something else of it than its file: run `greenlane ledger reindex`"
+    if record.merge_tree is not None and record.merge_tree != bench.merge.tree:
+        return None, _why_merge_is_stale(record, bench.merge)
+    return record, None
+
+
+def _why_merge_is_stale(record: Record, merge: MergeProbe) -> str:
+    with_base = f"it is of the merge with {(record.base or 'an unknown base')[:10]}"
+    if merge.state == "conflict":
+        return f"{with_base}, and there is no merge any more: the base has moved and conflicts"
+    if merge.state == "unknown":
+        return f"{with_base}, and whether that is today's merge is not known"
+    return f"{with_base}, and the base has moved since"
 
 
 def _accepted(policy: Policy, lane: Lane, record: Record) -> tuple[tuple[str, ...], str | None]:
-    """The record's evidence. What gates measured counts only if they were the gates of the merge base."""
-    evidence = tuple(str(flag) for flag in Evidence if flag in record.evidence)
-    if policy.base is None or policy.base.lane(lane.id) is None or record.digests.inputs == gates_digest(lane):
-        return evidence, None
-    if not MEASURED & set(record.evidence):
-        return evidence, None
-    kept = tuple(flag for flag in evidence if flag not in MEASURED)
-    return kept, "its gates are this change's own, not those of the merge base: run it with --base"
+    """The record's evidence as far as its own stages and the merge base's rules bear it out."""
+    refusals: list[str] = []
+    flags = [flag for flag in Evidence if flag in record.evidence]
+    shown = [flag for flag in flags if _rests_on_a_stage(flag, record)]
+    if shown != flags:
+        refusals.append("the record claims evidence that none of its stages shows")
+    before = policy.base_lanes.get(lane.id)
+    if before is not None and record.digests.inputs != gates_digest(before) and MEASURED & set(shown):
+        shown = [flag for flag in shown if flag not in MEASURED]
+        refusals.append("its gates are this change's own, not those of the merge base: run it with --base")
+    if policy.edits_checks and record.base is None and Evidence.CHECKED in shown:
+        shown.remove(Evidence.CHECKED)
+        refusals.append("its checks are this change's own, not those of the merge base: run it with --base")
+    moved = before is not None and _place(before) != _place(policy.head_lanes.get(lane.id))
+    if moved and WHERE & set(shown):
+        shown = [flag for flag in shown if flag not in WHERE]
+        refusals.append("this change edits what the lane's target is, so where it ran says nothing yet")
+    return tuple(str(flag) for flag in shown), "; ".join(refusals) or None
+
+
+def _rests_on_a_stage(flag: Evidence, record: Record) -> bool:
+    green = {stage.stage for stage in record.stages if stage.outcome.is_green and stage.outcome is not Outcome.INERT}
+    return bool(green & set(RESTS_ON.get(flag, RUNS)))
+
+
+def _place(lane: Lane | None) -> tuple[object, ...] | None:
+    return None if lane is None else tuple(getattr(lane, name) for name in PLACE)
 
 
 def families(lanes: Mapping[str, Standing]) -> dict[str, list[Standing]]:

@@ -81,6 +81,8 @@ class Story:
         lane = compile_matrix(content, "matrix.yaml").matrix.lane(lane_id)
         assert lane is not None
         results = stages or _stages(error, stage, file, line)
+        if evidence is not None and stages is None:
+            results = _showing(results, evidence)
         passed = tuple(
             PROVEN[result.stage] for result in results if result.outcome is Outcome.PASS and result.stage in PROVEN
         )
@@ -104,6 +106,17 @@ class Story:
 
     def lane(self, lane_id: str, **changes: object) -> LaneReview:
         return next(lane for lane in self.review(**changes).lanes if lane.id == lane_id)  # type: ignore[arg-type]
+
+
+SHOWS = {**{flag: stage for stage, flag in PROVEN.items()}, Evidence.REACHED: Stage.REACH, Evidence.EXACT: Stage.EXACT,
+         Evidence.BENCHED: Stage.BENCH}  # fmt: skip
+
+
+def _showing(results: tuple[StageResult, ...], evidence: tuple[Evidence, ...]) -> tuple[StageResult, ...]:
+    """The stages, and a green one for each further flag: evidence rests on a stage."""
+    there = {result.stage for result in results}
+    wanted = [SHOWS[flag] for flag in evidence if flag in SHOWS and SHOWS[flag] not in there]
+    return (*results, *(StageResult(stage=stage, outcome=Outcome.PASS) for stage in wanted))
 
 
 def _stages(error: str | None, stage: Stage, file: str | None, line: int | None) -> tuple[StageResult, ...]:
