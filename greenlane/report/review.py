@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 
 from greenlane.errors import MatrixError
-from greenlane.ledger import Ledger
 from greenlane.record.git import git_text
-from greenlane.report import comment
+from greenlane.report import comment, summary
+from greenlane.report.command import default_format
+from greenlane.report.newest import ledger_of
+from greenlane.report.templates import Templates, of_commit
 from greenlane.review.model import Review
 from greenlane.review.review import Asked, review
 
@@ -20,11 +22,31 @@ MAX_BODY_BYTES = 1024 * 1024
 def command(arguments: argparse.Namespace) -> int:
     proven = _prove(arguments) if arguments.prove else 0
     told = reviewed(arguments.matrix, arguments.base, arguments.head, arguments.pr_body)
-    if arguments.format == "json":
+    chosen = arguments.format or default_format(None)
+    if chosen == "json":
         print(json.dumps(told.to_json(), indent=1, ensure_ascii=False))
+    elif chosen in ("html", "text"):
+        print(_drawn(arguments.matrix, told, chosen), end="")
     else:
-        print(comment.render(told), end="")
+        written = comment.render(told, templates=templates_of(arguments.matrix, told))
+        summary.publish(written)
+        print(written, end="")
     return proven or told.exit_code
+
+
+def templates_of(matrix: Path, told: Review) -> Templates:
+    """The project's own templates as the merge base has them."""
+    top, path = _places(matrix)
+    return of_commit(top, told.merge.merge_base, path)
+
+
+def _drawn(matrix: Path, told: Review, form: str) -> str:
+    """The page with its verdicts, or the same on a terminal."""
+    from greenlane.report import page, terminal
+    from greenlane.report.page.source import of_review, project_of
+
+    made = of_review(ledger_of(matrix), told, matrix, project_of(matrix))
+    return page.render(made, templates_of(matrix, told)) if form == "html" else terminal.render(made, styled=True)
 
 
 def _prove(arguments: argparse.Namespace) -> int:
@@ -41,10 +63,15 @@ def _prove(arguments: argparse.Namespace) -> int:
 
 def reviewed(matrix: Path, base: str, head: str, body: Path | None) -> Review:
     """The review of a change in the repository that holds the matrix."""
-    folder = matrix.resolve().parent
-    top = Path(git_text(folder, "rev-parse", "--show-toplevel"))
-    asked = Asked(top, str(matrix.resolve().relative_to(top)), base, head, _read(body) if body else None)
-    return review(Ledger(folder / ".greenlane" / "ledger"), asked)
+    top, path = _places(matrix)
+    return review(ledger_of(matrix), Asked(top, path, base, head, _read(body) if body else None))
+
+
+def _places(matrix: Path) -> tuple[Path, str]:
+    """(top of the repository, the matrix's path in it)."""
+    resolved = matrix.resolve()
+    top = Path(git_text(resolved.parent, "rev-parse", "--show-toplevel"))
+    return top, str(resolved.relative_to(top))
 
 
 def _read(path: Path) -> str:

@@ -77,11 +77,3 @@ def test_a_report_can_be_written_to_a_file(matrix: Path, tmp_path: Path) -> None
     target = tmp_path / "out" / "report.json"
     assert cli.main(["report", "--matrix", str(matrix), "--format", "json", "--output", str(target)]) == 0
     assert json.loads(target.read_text())["lanes"]
-
-
-@pytest.mark.parametrize(
-    "arguments", [["report", "--format", "html"], ["comment", "--repo", "a/b", "--pr", "1"], ["ci", "render"]]
-)
-def test_what_is_not_there_yet_says_so(arguments: list[str], matrix: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main([arguments[0], "--matrix", str(matrix), *arguments[1:]]) == 3
-    assert "not in this version yet" in capsys.readouterr().err
