@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
+import json
 import os
 import re
 import shutil
@@ -45,6 +47,12 @@ def find(client: Any, inputs: Inputs) -> str | None:
         return None
     except docker.errors.APIError as error:
         raise EnvironmentMissing(f"the container daemon refuses: {error.explanation or error}") from error
+
+
+def layers(client: Any, image: str) -> str:
+    """Hex SHA-256 over the files of an image: equal for two images that differ in labels or environment alone."""
+    inspected = client.inspect_image(image)
+    return hashlib.sha256(json.dumps(inspected["RootFS"]["Layers"]).encode()).hexdigest()
 
 
 def ensure(

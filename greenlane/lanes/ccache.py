@@ -15,10 +15,10 @@ MISS = "cache_miss"
 def environment(context: Context) -> dict[str, str]:
     """Settings under which ccache neither misses by path nor hits falsely.
 
-    The compiler counts by the image's digest: `nvcc` and `hipcc` are drivers, and hashing them would overlook a changed
+    The compiler counts by the image's files: `nvcc` and `hipcc` are drivers, and hashing them would overlook a changed
     ptxas, cicc or clang. Outside of an image ccache hashes the compiler's own bytes.
     """
-    compiler = f"string:{context.image}" if context.image else "content"
+    compiler = f"string:{context.image_files}" if context.image_files else "content"
     (context.host.build / STATISTICS).unlink(missing_ok=True)
     return {
         "CCACHE_DIR": str(context.executor.inside.ccache),

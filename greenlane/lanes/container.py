@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from greenlane.executors.docker import DockerExecutor
-from greenlane.images.build import BuildFailed, ensure
+from greenlane.images.build import BuildFailed, ensure, layers
 from greenlane.images.inputs import inputs
 from greenlane.lanes.context import Context, Ended
 from greenlane.record.model import Outcome
@@ -23,6 +23,7 @@ def run(context: Context) -> Ended:
         reason = None if built else "unchanged"
     executor.image = context.image
     executor.start()
+    context.image_files = layers(executor.daemon.client, context.image)
     return Ended(Outcome.PASS, reason, {"image": context.image})
 
 
