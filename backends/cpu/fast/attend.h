@@ -2,7 +2,8 @@
 // lane is one position. What a query adds up doesn't depend on its neighbours: positions that it can't see give 0.
 #pragma once
 
-#include "fast/elementwise.h"
+#include "fast/arithmetic.h"
+#include "fast/kernels.h"
 
 namespace cpu::fast {
 namespace {
@@ -16,17 +17,10 @@ LANES_INLINE F32x16 load_cached(const char* base, std::int64_t element) {
   }
 }
 
-template <bool Half>
-LANES_INLINE const char* block_at(const AttentionTile& tile, const char* base, std::int64_t block) {
-  const std::int64_t page = tile.pages[block / tile.blocks_per_page];
-  const std::int64_t inside = block % tile.blocks_per_page;
-  return base + page * tile.page_stride + inside * kLanes * tile.head_dim * (Half ? 2 : 4);
-}
-
 template <bool Half, int Queries>
 LANES_INLINE void score(const AttentionTile& tile, std::int64_t blocks) {
   for (std::int64_t block = 0; block < blocks; ++block) {
-    const char* keys = block_at<Half>(tile, tile.keys, block);
+    const char* keys = tile.block(tile.keys, block);
     F32x16 sum[Queries] = {};
     for (std::int64_t d = 0; d < tile.head_dim; ++d) {
       const F32x16 key = load_cached<Half>(keys, d * kLanes);
@@ -58,18 +52,22 @@ LANES_INLINE void softmax(float* scores, std::int64_t length, std::int64_t padde
 template <bool Half, int Queries, int Vectors>
 LANES_INLINE void mix(const AttentionTile& tile, std::int64_t first, std::int64_t longest) {
   F32x16 sum[Queries][Vectors] = {};
-  for (std::int64_t position = 0; position < longest; ++position) {
-    const char* values = block_at<Half>(tile, tile.values, position / kLanes);
-    F32x16 value[Vectors];
+  for (std::int64_t block = 0; block * kLanes < longest; ++block) {
+    const char* values = tile.block(tile.values, block);
+    const float* shares = tile.scores + block * kLanes;
+    const std::int64_t count = longest - block * kLanes < kLanes ? longest - block * kLanes : kLanes;
+    for (std::int64_t position = 0; position < count; ++position) {
+      F32x16 value[Vectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) {
-      value[v] = load_cached<Half>(values, position % kLanes * tile.head_dim + first + v * kLanes);
-    }
+      for (int v = 0; v < Vectors; ++v) {
+        value[v] = load_cached<Half>(values, position * tile.head_dim + first + v * kLanes);
+      }
 #pragma GCC unroll 6
-    for (int i = 0; i < Queries; ++i) {
-      const F32x16 share = all(tile.scores[i * tile.score_stride + position]);
+      for (int i = 0; i < Queries; ++i) {
+        const F32x16 share = all(shares[i * tile.score_stride + position]);
 #pragma GCC unroll 4
-      for (int v = 0; v < Vectors; ++v) sum[i][v] = isa::fma(share, value[v], sum[i][v]);
+        for (int v = 0; v < Vectors; ++v) sum[i][v] = isa::fma(share, value[v], sum[i][v]);
+      }
     }
   }
   for (int i = 0; i < Queries; ++i) {
@@ -79,8 +77,7 @@ LANES_INLINE void mix(const AttentionTile& tile, std::int64_t first, std::int64_
 
 template <bool Half, int Queries>
 void attend_queries(const AttentionTile& tile) {
-  std::int64_t longest = 0;
-  for (int i = 0; i < Queries; ++i) longest = tile.lengths[i] > longest ? tile.lengths[i] : longest;
+  const std::int64_t longest = tile.longest();
   const std::int64_t blocks = (longest + kLanes - 1) / kLanes;
   score<Half, Queries>(tile, blocks);
   for (int i = 0; i < Queries; ++i) softmax(tile.scores + i * tile.score_stride, tile.lengths[i], blocks * kLanes);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "device.h"
+#include "fast/amx.h"
 #include "fast/kernels.h"
 #include "fast/ops.h"
 #include "vt/counters.h"
@@ -38,9 +39,17 @@ char* head_of(const vt::Tensor& cache, std::int64_t head) {
   return cache.as<char>() + head * cache.stride[1];
 }
 
-// Heads of the group that share a tile; a group wider than a tile is cut.
-std::int64_t heads_per_tile(std::int64_t group) {
-  return std::min<std::int64_t>(group, AttentionTile::kMaxQueries);
+constexpr std::int64_t kStride = 32;  // positions that scores are rounded up to
+
+// Which kernel it is, and how many queries it takes at once.
+struct Kernel {
+  void (*attend)(const AttentionTile& tile);
+  std::int64_t queries;
+};
+
+Kernel kernel_for(const vt::Tensor& keys) {
+  if (amx_attends(keys.cols(), keys.dtype == vt::DType::F16)) return {amx_attend, AttentionTile::kMaxQueries};
+  return {kernels().attend, AttentionTile::kVectorQueries};
 }
 
 // What each thread writes: scores, then the gathered keys and values where pages are not whole runs.
@@ -78,7 +87,7 @@ void gather(const vt::AttentionArgs& args, const std::int32_t* pages, std::int64
 // Makes the tile read gathered copies: one page that holds everything.
 void gather_for(const vt::AttentionArgs& args, std::int64_t kv_head, const Workspace& workspace, AttentionTile& tile) {
   static constexpr std::int32_t kOnlyPage = 0;
-  const std::int64_t length = *std::max_element(tile.lengths, tile.lengths + tile.queries);
+  const std::int64_t length = tile.longest();
   if (tile.half) {
     gather<std::uint16_t>(args, tile.pages, kv_head, length, workspace.score_stride, workspace.gathered);
   } else {
@@ -90,8 +99,8 @@ void gather_for(const vt::AttentionArgs& args, std::int64_t kv_head, const Works
   tile.blocks_per_page = workspace.score_stride;
 }
 
-void run_task(const vt::AttentionArgs& args, const Task& task, std::int64_t first_head, std::int64_t heads,
-              const Workspace& workspace) {
+void run_task(const vt::AttentionArgs& args, const Kernel& kernel, const Task& task, std::int64_t first_head,
+              std::int64_t heads, const Workspace& workspace) {
   const vt::Tensor& keys = args.cache.keys;
   const std::int64_t kv_head = first_head / (args.q.shape[1] / keys.shape[1]);
   AttentionTile tile{.queries = 0,
@@ -117,7 +126,7 @@ void run_task(const vt::AttentionArgs& args, const Task& task, std::int64_t firs
     }
   }
   if (!whole_runs(keys)) gather_for(args, kv_head, workspace, tile);
-  kernels().attend(tile);
+  kernel.attend(tile);
 }
 
 std::string refuses(vt::Precision precision, const vt::AttentionShape& shape) {
@@ -146,12 +155,13 @@ void attention(vt::Queue* queue, const vt::AttentionArgs& args) {
   CpuQueue& owner = cpu_queue(queue);
   const std::int64_t heads = args.q.shape[1];
   const std::int64_t group = heads / args.cache.keys.shape[1];
-  const std::int64_t together = heads_per_tile(group);
+  const Kernel kernel = kernel_for(args.cache.keys);
+  const std::int64_t together = std::min(group, kernel.queries);  // a wider group is cut
   const std::int64_t cuts = (group + together - 1) / together;
-  const std::vector<Task> tasks = make_tasks(args, static_cast<std::int32_t>(AttentionTile::kMaxQueries / together));
+  const std::vector<Task> tasks = make_tasks(args, static_cast<std::int32_t>(kernel.queries / together));
   const std::int64_t per_kv_head = cuts * static_cast<std::int64_t>(tasks.size());
-  const std::int64_t stride = (args.max_seq_len + kRun - 1) / kRun * kRun;
-  const std::size_t score_bytes = static_cast<std::size_t>(stride * AttentionTile::kMaxQueries) * sizeof(float);
+  const std::int64_t stride = (args.max_seq_len + kStride - 1) / kStride * kStride;
+  const std::size_t score_bytes = static_cast<std::size_t>(stride * kernel.queries) * sizeof(float);
   const std::size_t bytes = score_bytes + gathered_bytes(args, stride);
   char* memory = owner.tiles.get<char>(bytes * static_cast<std::size_t>(owner.pool.size()));
   std::atomic<std::int64_t> next{0};
@@ -164,7 +174,7 @@ void attention(vt::Queue* queue, const vt::AttentionArgs& args) {
       const std::int64_t within = i % per_kv_head;
       const std::int64_t cut = within % cuts;
       const std::int64_t first_head = i / per_kv_head * group + cut * together;
-      run_task(args, tasks[static_cast<std::size_t>(within / cuts)], first_head,
+      run_task(args, kernel, tasks[static_cast<std::size_t>(within / cuts)], first_head,
                std::min(together, group - cut * together), workspace);
     }
   });

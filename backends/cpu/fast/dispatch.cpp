@@ -65,15 +65,32 @@ const Kernels& kernels() {
 }
 
 #if defined(__x86_64__)
-bool amx_available() {
-  constexpr unsigned kTileAndInt8 = 3u << 24;
+namespace {
+
+// Whether the processor has all of these features of its tiles, and the kernel lets this process use them.
+bool tiles_with(unsigned features) {
   constexpr long kRequestPermission = 0x1023;
   constexpr long kTileData = 18;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (&kernels() != &kAvx512 || std::getenv("ENGINE_CPU_NO_AMX")) return false;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & features) != features) return false;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25;
+
+}  // namespace
+
+bool amx_available() {
+  static const bool available = tiles_with(kTile | kInt8);
+  return available;
+}
+
+bool amx_bf16_available() {
   static const bool available = [] {
     unsigned a = 0, b = 0, c = 0, d = 0;
-    if (&kernels() != &kAvx512 || std::getenv("ENGINE_CPU_NO_AMX")) return false;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & kTileAndInt8) != kTileAndInt8) return false;
-    return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+    constexpr unsigned kVectorBf16 = 1u << 5;
+    return tiles_with(kTile | kBf16) && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & kVectorBf16);
   }();
   return available;
 }
@@ -81,7 +98,14 @@ bool amx_available() {
 bool amx_available() {
   return false;
 }
-const std::array<Multiply, static_cast<std::size_t>(Layout::count)> kAmxMultiply{};
+bool amx_bf16_available() {
+  return false;
+}
+bool amx_attends(std::int64_t, bool) {
+  return false;
+}
+void amx_attend(const AttentionTile&) {}
+const std::array<MultiplyPair, static_cast<std::size_t>(Layout::count)> kAmxMultiply{};
 #endif
 
 }  // namespace cpu::fast

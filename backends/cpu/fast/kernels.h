@@ -32,7 +32,8 @@ using Multiply = void (*)(const std::uint8_t* group, const Activations& x, std::
 
 // Queries that share keys and values: each (token, head) of one request and one kv head.
 struct AttentionTile {
-  static constexpr int kMaxQueries = 6;
+  static constexpr int kMaxQueries = 48;    // of the matrix unit
+  static constexpr int kVectorQueries = 6;  // of the vector kernels
 
   int queries;
   const float* q[kMaxQueries];        // (head_dim)
@@ -46,8 +47,21 @@ struct AttentionTile {
   const char* values;        // of this kv head: (16, head_dim) per block
   std::int64_t page_stride;  // bytes
   bool half;                 // F16, else F32
-  float* scores;             // scratch, (kMaxQueries, longest rounded up to 16)
+  float* scores;             // scratch, (queries, longest rounded up to 32)
   std::int64_t score_stride;
+
+  // Where a block of sixteen positions lies, in keys or values.
+  const char* block(const char* base, std::int64_t index) const {
+    const std::int64_t page = blocks_per_page == 1 ? index : index / blocks_per_page;
+    const std::int64_t inside = index - page * blocks_per_page;
+    return base + pages[page] * page_stride + inside * kGroup * head_dim * (half ? 2 : 4);
+  }
+
+  std::int64_t longest() const {
+    std::int64_t most = 0;
+    for (int i = 0; i < queries; ++i) most = lengths[i] > most ? lengths[i] : most;
+    return most;
+  }
 };
 
 struct Kernels {

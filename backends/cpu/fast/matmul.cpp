@@ -60,12 +60,14 @@ Activations as_they_are(const vt::Tensor& x) {
           .sums = nullptr};
 }
 
-Multiply kernel_for(Layout layout, std::int64_t tokens, std::int64_t inputs) {
-  const auto index = static_cast<std::size_t>(layout);
-  if (tokens >= kAmxTokens && inputs <= kAmxMaxInputs && amx_available() && kAmxMultiply[index]) {
-    return kAmxMultiply[index];
-  }
-  return kernels().multiply[index];
+Multiply kernel_for(Layout layout) {
+  return kernels().multiply[static_cast<std::size_t>(layout)];
+}
+
+// Null where the vector kernels do it.
+MultiplyPair pair_kernel_for(Layout layout, std::int64_t tokens, std::int64_t inputs) {
+  if (tokens < kAmxTokens || inputs > kAmxMaxInputs || !amx_available()) return nullptr;
+  return kAmxMultiply[static_cast<std::size_t>(layout)];
 }
 
 // Calls `work(group, tile)` for every group; each thread has a tile of its own.
@@ -90,15 +92,31 @@ void multiply_chunk(CpuQueue& queue, const vt::MatmulArgs& args, const vt::Tenso
   const vt::Tensor& weight = args.weight.tensor;
   const auto layout = static_cast<Layout>(args.weight.layout);
   const Activations activations = is_float(layout) ? as_they_are(x) : quantise(queue, x);
-  const Multiply multiply = kernel_for(layout, x.rows(), x.cols());
+  const auto* packed = weight.as<const std::uint8_t>();
   const std::int64_t bytes = group_bytes(layout, weight.cols());
+  const std::int64_t groups = groups_of(weight.rows());
   const std::int64_t stride = out.stride[0] / static_cast<std::int64_t>(sizeof(float));
   const auto* bias = args.bias.as<const float>();
-  each_group(queue, groups_of(weight.rows()), x.rows(), 1, [&](std::int64_t group, float* tile) {
+  const auto put = [&](std::int64_t group, const float* tile) {
     const std::int64_t row = group * kGroup;
-    multiply(weight.as<const std::uint8_t>() + group * bytes, activations, 0, x.rows(), tile);
     kernels().store(tile, x.rows(), bias ? bias + row : nullptr, out.as<float>() + row, stride,
                     static_cast<int>(std::min<std::int64_t>(kGroup, weight.rows() - row)));
+  };
+  if (const MultiplyPair multiply = pair_kernel_for(layout, x.rows(), x.cols())) {
+    each_group(queue, (groups + 1) / 2, x.rows(), 2, [&](std::int64_t pair, float* tile) {
+      const std::int64_t first = 2 * pair;
+      const std::int64_t second = std::min(first + 1, groups - 1);
+      float* second_tile = tile + x.rows() * kGroup;
+      multiply({packed + first * bytes, packed + second * bytes}, activations, x.rows(), {tile, second_tile});
+      put(first, tile);
+      if (second != first) put(second, second_tile);
+    });
+    return;
+  }
+  const Multiply multiply = kernel_for(layout);
+  each_group(queue, groups, x.rows(), 1, [&](std::int64_t group, float* tile) {
+    multiply(packed + group * bytes, activations, 0, x.rows(), tile);
+    put(group, tile);
   });
 }
 
@@ -108,15 +126,20 @@ void gated_chunk(CpuQueue& queue, const vt::MatmulSiluMulArgs& args, const vt::T
   const auto up_layout = static_cast<Layout>(args.up.layout);
   const bool rounded = !is_float(gate_layout) || !is_float(up_layout);
   const Activations activations = rounded ? quantise(queue, x) : as_they_are(x);
-  const Multiply gate = kernel_for(gate_layout, x.rows(), x.cols());
-  const Multiply up = kernel_for(up_layout, x.rows(), x.cols());
+  const auto* gates = args.gate.tensor.as<const std::uint8_t>();
+  const auto* ups = args.up.tensor.as<const std::uint8_t>();
   const std::int64_t gate_bytes = group_bytes(gate_layout, x.cols());
   const std::int64_t up_bytes = group_bytes(up_layout, x.cols());
   const std::int64_t stride = out.stride[0] / static_cast<std::int64_t>(sizeof(float));
+  const MultiplyPair both = gate_layout == up_layout ? pair_kernel_for(gate_layout, x.rows(), x.cols()) : nullptr;
   each_group(queue, groups_of(rows), x.rows(), 2, [&](std::int64_t group, float* tile) {
     float* up_tile = tile + x.rows() * kGroup;
-    gate(args.gate.tensor.as<const std::uint8_t>() + group * gate_bytes, activations, 0, x.rows(), tile);
-    up(args.up.tensor.as<const std::uint8_t>() + group * up_bytes, activations, 0, x.rows(), up_tile);
+    if (both) {
+      both({gates + group * gate_bytes, ups + group * up_bytes}, activations, x.rows(), {tile, up_tile});
+    } else {
+      kernel_for(gate_layout)(gates + group * gate_bytes, activations, 0, x.rows(), tile);
+      kernel_for(up_layout)(ups + group * up_bytes, activations, 0, x.rows(), up_tile);
+    }
     kernels().store_gated(tile, up_tile, x.rows(), out.as<float>() + group * kGroup, stride,
                           static_cast<int>(std::min<std::int64_t>(kGroup, rows - group * kGroup)));
   });
