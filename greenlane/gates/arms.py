@@ -141,7 +141,8 @@ def merged(runs: Sequence[Generation]) -> Generation:
     for run in runs:
         launches.update(run.kernel_launches)
     answers = tuple(answer for run in runs for answer in run.requests)
-    return runs[0].model_copy(update={"requests": answers, "kernel_launches": dict(launches)})
+    counted = {"kernel_launches": dict(launches)} if any(run.counts_launches for run in runs) else {}
+    return runs[0].model_copy(update={"requests": answers, **counted})
 
 
 def last_copy(name: str, found: Generation, asked: Sequence[Asked]) -> Generation:

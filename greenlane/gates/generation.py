@@ -6,9 +6,9 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from greenlane.matrix.gates import TEXT_REFUSED
 
@@ -56,16 +56,24 @@ class Identity(BaseModel):
     version: str = ""
 
 
-def _nothing_as_empty(value: Any) -> Any:
-    return {} if value is None else value
-
-
 class Generation(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow")
     requests: tuple[Answer, ...]
     device: dict[str, Any] | str | None = None
-    kernel_launches: Annotated[dict[str, int], BeforeValidator(_nothing_as_empty)] = Field(default_factory=dict)
+    kernel_launches: dict[str, int] = Field(default_factory=dict)
     oracle: Identity | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, document: Any) -> Any:
+        if isinstance(document, dict) and document.get("kernel_launches", {}) is None:
+            return {key: value for key, value in document.items() if key != "kernel_launches"}
+        return document
+
+    @property
+    def counts_launches(self) -> bool:
+        """Whether the engine has counters at all: `{}` says that nothing was launched, no key says nothing."""
+        return "kernel_launches" in self.model_fields_set
 
     @property
     def how(self) -> dict[str, Any]:

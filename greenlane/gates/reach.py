@@ -65,7 +65,7 @@ class Gate:
         program = self.program if watcher is None else watcher.watching(self.program)
         runner = Runner(self.command(), self.settings.timeout_s, program, self.context)
         found = runner.run(f"reach {name}", Arm(options=arm.options, env=arm.env), self.request())
-        if not found.kernel_launches and not (watcher and watcher.witness.only):
+        if not found.counts_launches and not (watcher and watcher.witness.only):
             text = "the engine printed no kernel_launches; an engine without counters needs a witness with `only: true`"
             raise Failed(Outcome.VOID, text)
         return found.kernel_launches

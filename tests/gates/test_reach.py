@@ -84,6 +84,12 @@ def test_an_engine_without_counters_is_void_until_a_witness_counts(engine: Engin
     assert result.outcome is Outcome.VOID and "only: true" in reason(result)
 
 
+def test_an_engine_that_counts_and_launched_nothing_holds_dead_code(engine: EngineDouble, context: GateContext) -> None:
+    engine.breakage = lambda document, words, env: document.update(kernel_launches={})
+    result = run(engine, context)
+    assert result.outcome is Outcome.FAIL and "dead code in this lane" in reason(result)
+
+
 def test_a_crash_is_red_with_the_tail(engine: EngineDouble, context: GateContext) -> None:
     engine.ran = Ran(139, "", "invalid device function")
     result = run(engine, context)
