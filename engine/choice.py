@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from engine.outputs import Completion, TokenLogprob
@@ -19,8 +18,7 @@ class SampledToken(NamedTuple):
     top: list[TokenLogprob]
 
 
-@dataclass(frozen=True)
-class Delta:
+class Delta(NamedTuple):
     """What is new of a choice since the last one. `finish_reason` comes with the last."""
 
     index: int
@@ -43,7 +41,7 @@ class Choice:
         self._listener = listener
         self._keep_special = params.keep_special_tokens
         self._detokenizer = tokenizer.detokenizer(keep_special=params.keep_special_tokens)
-        self._matcher = StopMatcher(params.stop, include_stop=params.include_stop)
+        self._matcher = StopMatcher(params.stop, include_stop=params.include_stop) if params.stop else None
 
     def push(self, token: SampledToken) -> bool:
         """Take one token in. True when a stop string is complete."""
@@ -54,8 +52,11 @@ class Choice:
         if token.top:
             completion.top.append(token.top)
         ends = sequence.finished and token.token_id in sequence.stop_ids and not self._keep_special
-        text = "" if ends else self._matcher.push(self._detokenizer.push(token.token_id))
-        stopped = self._matcher.stopped_by is not None
+        text = "" if ends else self._detokenizer.push(token.token_id)
+        stopped = False
+        if self._matcher is not None and not ends:
+            text = self._matcher.push(text)
+            stopped = self._matcher.stopped_by is not None
         if stopped or sequence.finished:
             self._close(text, [token], FinishReason.STOP if stopped else sequence.finish_reason)
             return stopped
@@ -72,12 +73,14 @@ class Choice:
     def _close(
         self, text: str, tokens: list[SampledToken], reason: FinishReason | None, error: str | None = None
     ) -> None:
-        if self._matcher.stopped_by is None:
-            text += self._matcher.push(self._detokenizer.finish()) + self._matcher.finish()
+        stopped_by = self._matcher.stopped_by if self._matcher is not None else None
+        if stopped_by is None:
+            rest = self._detokenizer.finish()
+            text += self._matcher.push(rest) + self._matcher.finish() if self._matcher is not None else rest
         self.completion.finish_reason = reason
         if reason is FinishReason.STOP:
             last = self.completion.token_ids[-1]
-            self.completion.stop = self._matcher.stopped_by or (last if last in self.sequence.stop_ids else None)
+            self.completion.stop = stopped_by or (last if last in self.sequence.stop_ids else None)
         self.completion.text += text
         if self._listener is not None:
             self._listener(Delta(self.completion.index, text, tokens, reason, error))

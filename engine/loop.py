@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from engine.batch import Batch
@@ -45,7 +48,6 @@ class Statistics:
 class _Launched:
     plan: Plan
     pending: _core.PendingStep
-    row_of: dict[int, Sequence] = field(default_factory=dict)
 
 
 class Loop:
@@ -109,20 +111,21 @@ class Loop:
 
     def _launch(self, plan: Plan) -> None:
         started = time.perf_counter()
-        pending = self._batch.launch(plan)
-        self._in_flight.append(_Launched(plan, pending, dict(zip(plan.rows, plan.sequences, strict=True))))
+        self._in_flight.append(_Launched(plan, self._batch.launch(plan)))
         self.statistics.launch_s += time.perf_counter() - started
 
     def _hand_out(self, done: _Launched, output: _core.StepOutput) -> None:
         self._count(done.plan)
-        for scored in output.prompt_logprobs:
-            self._score(done.row_of[scored.row], scored)
-        tokens = _tokens(output)
-        finished_before = [sequence.finished for sequence in done.plan.sampled]
-        self.scheduler.commit(done.plan, [token.token_id for token in tokens])
-        for sequence, token, was_finished in zip(done.plan.sampled, tokens, finished_before, strict=True):
-            if not was_finished:
-                self._push(sequence, token)
+        if output.prompt_logprobs:
+            sequence_of = dict(zip(done.plan.rows, done.plan.sequences, strict=True))
+            for scored in output.prompt_logprobs:
+                self._score(sequence_of[scored.row], scored)
+        token_ids: list[int] = output.token_ids.tolist()
+        tokens = zip(done.plan.sampled, _tokens(token_ids, output, done.plan.sampled), strict=True)
+        wanted = [pair for pair in tokens if not pair[0].finished]
+        self.scheduler.commit(done.plan, token_ids)
+        for sequence, token in wanted:
+            self._push(sequence, token)
 
     def _push(self, sequence: Sequence, token: SampledToken) -> None:
         if sequence.grammar is not None and sequence.grammar.accept(token.token_id):
@@ -159,15 +162,14 @@ class Loop:
             statistics.decode_s += spent
 
 
-def _tokens(output: _core.StepOutput) -> list[SampledToken]:
+def _tokens(token_ids: list[int], output: _core.StepOutput, sampled: SequenceOf[Sequence]) -> Iterable[SampledToken]:
     runner_up = _pairs(output.runner_up_ids.tolist(), output.runner_up_logprobs.tolist())
-    tops = [
-        _pairs(ids.tolist(), logprobs.tolist())
-        for ids, logprobs in zip(output.top_ids, output.top_logprobs, strict=True)
-    ]
-    chosen = zip(output.token_ids.tolist(), output.logprobs.tolist(), runner_up, tops, strict=True)
-    return [SampledToken(token, logprob, second, top) for token, logprob, second, top in chosen]
+    tops: Iterable[list[TokenLogprob]] = repeat([], len(token_ids))
+    if any(sequence.params.logprobs for sequence in sampled):
+        asked = zip(output.top_ids, output.top_logprobs, strict=True)
+        tops = [_pairs(ids.tolist(), logprobs.tolist()) for ids, logprobs in asked]
+    return map(SampledToken._make, zip(token_ids, output.logprobs.tolist(), runner_up, tops, strict=True))
 
 
 def _pairs(ids: list[int], logprobs: list[float]) -> list[TokenLogprob]:
-    return [TokenLogprob(token, logprob) for token, logprob in zip(ids, logprobs, strict=True)]
+    return list(map(TokenLogprob._make, zip(ids, logprobs, strict=True)))

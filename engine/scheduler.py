@@ -99,9 +99,12 @@ class Scheduler:
         while index < len(running) and budget > 0:
             sequence = running[index]
             index += 1
-            computed = sequence.num_computed
-            if sequence.num_tokens - computed != 1 or not _may_run(sequence):
+            computed, in_flight = sequence.num_computed, sequence.num_in_flight
+            total = len(sequence.token_ids) + in_flight
+            if total - computed != 1 or total - sequence.num_prompt_tokens >= sequence.max_tokens:
                 continue
+            if in_flight and sequence.grammar is not None:
+                continue  # its last token must be known before the next can be masked
             if computed + 1 > len(sequence.blocks) * block_size and not self._grow(plan, sequence):
                 break  # it was the last one, and is preempted itself
             self._plan(plan, sequence, 1)
@@ -135,6 +138,8 @@ class Scheduler:
 
     def _admit(self, plan: Plan, budget: int) -> None:
         """Take waiting sequences in, as long as their prompts fill the budget or share it with few others."""
+        if not self._free_rows or not len(self.waiting):
+            return
         pending = [_remaining(sequence) for sequence in self.running if _remaining(sequence) > 1]
         while self._free_rows and (sum(pending) < budget or len(pending) < MAX_SHARED_PREFILLS):
             sequence = self.waiting.peek()
@@ -161,6 +166,8 @@ class Scheduler:
 
     def _prefill(self, plan: Plan, budget: int) -> None:
         """Share the budget among the unfinished prompts, by priority, then evenly: short ones aren't kept waiting."""
+        if not plan.added and len(plan.sequences) == len(self.running):
+            return  # every one decodes
         # One token left is a decode, planned already; but a newcomer may have only one that isn't cached.
         unfinished = [s for s in self.running if _remaining(s) > 1] + [s for s in plan.added if _remaining(s) == 1]
         unfinished.sort(key=lambda s: s.order)
@@ -180,8 +187,8 @@ class Scheduler:
         plan.rows.append(sequence.row)  # type: ignore[arg-type]  # a running sequence has a row
         plan.num_computed.append(computed)
         plan.num_tokens.append(count)
-        sequence.num_computed = computed + count
-        if sequence.num_computed == sequence.num_tokens:
+        sequence.num_computed = computed = computed + count
+        if computed == len(sequence.token_ids) + sequence.num_in_flight:
             plan.sampled.append(sequence)
             sequence.num_in_flight += 1
 
@@ -189,22 +196,19 @@ class Scheduler:
         """The step's tokens have arrived: append them, finish what stops, share what is computed."""
         for sequence, token in zip(plan.sampled, token_ids, strict=True):
             sequence.num_in_flight -= 1
-            if sequence.finished:
-                continue
-            sequence.token_ids.append(token)
+            if not sequence.finished:
+                sequence.token_ids.append(token)
         size = self.blocks.block_size
         for sequence in plan.sequences:
             if sequence.num_computed >= (sequence.num_hashed + 1) * size:
                 self.blocks.register(sequence)
         for sequence in plan.sampled:
-            if not sequence.finished:
-                self._finish_if_done(sequence)
-
-    def _finish_if_done(self, sequence: Sequence) -> None:
-        if sequence.token_ids[-1] in sequence.stop_ids:
-            self.finish(sequence, FinishReason.STOP)
-        elif sequence.num_outputs >= sequence.max_tokens:
-            self.finish(sequence, FinishReason.LENGTH)
+            if sequence.finished:
+                continue
+            if sequence.token_ids[-1] in sequence.stop_ids:
+                self.finish(sequence, FinishReason.STOP)
+            elif len(sequence.token_ids) - sequence.num_prompt_tokens >= sequence.max_tokens:
+                self.finish(sequence, FinishReason.LENGTH)
 
     def finish(self, sequence: Sequence, reason: FinishReason) -> None:
         """Ends a sequence in whatever state it is; a second end is ignored."""
@@ -216,18 +220,12 @@ class Scheduler:
         else:
             self.waiting.remove(sequence)
         sequence.state = State.FINISHED
+        sequence.finished = True
         sequence.finish_reason = reason
 
 
 def _remaining(sequence: Sequence) -> int:
     return sequence.num_tokens - sequence.num_computed
-
-
-def _may_run(sequence: Sequence) -> bool:
-    """A constrained sequence needs its last token before the next can be masked; a full one needs nothing more."""
-    if sequence.num_in_flight and sequence.grammar is not None:
-        return False
-    return not sequence.length_reached
 
 
 def _admissible(sequence: Sequence) -> bool:

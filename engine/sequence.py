@@ -50,6 +50,7 @@ class Sequence:
     last_hash: bytes = b""  # of block num_hashed - 1
     num_cached_tokens: int = 0  # of the prompt, found in the prefix cache at admission
     preemptions: int = 0
+    finished: bool = False  # the same as state; asked for every token
     finish_reason: FinishReason | None = None
     order: tuple[int, float, int] = (0, 0.0, 0)  # place among the waiting; set by the queue
 
@@ -65,12 +66,3 @@ class Sequence:
     @property
     def num_outputs(self) -> int:
         return len(self.token_ids) - self.num_prompt_tokens
-
-    @property
-    def finished(self) -> bool:
-        return self.state is State.FINISHED
-
-    @property
-    def length_reached(self) -> bool:
-        """No further token may be sampled, whatever those in flight turn out to be."""
-        return self.num_tokens - self.num_prompt_tokens >= self.max_tokens
