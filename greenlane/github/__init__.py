@@ -1,1 +1,1 @@
-"""GitHub: client, check runs, the sticky comment, workflow rendering."""
+"""GitHub: the sticky comment, the check run, artifacts of strangers' runs, and the rendered workflows."""

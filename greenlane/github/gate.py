@@ -1,0 +1,88 @@
+"""`greenlane ci gate`: the one job that a branch protection asks for. It fails unless every required lane is green."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from greenlane.errors import GreenlaneError, MatrixError
+from greenlane.github import account as accounts
+from greenlane.github import history
+from greenlane.github.comment import Place, place_of, renderer, say, summarize
+from greenlane.lanes.places import trust
+from greenlane.ledger import artifacts, ref
+from greenlane.record.git import commit_of
+from greenlane.report.comment import BUDGET
+from greenlane.report.markdown import plain
+from greenlane.review.model import LaneReview, Review, Verdict
+from greenlane.review.review import Asked, review
+
+
+def command(arguments: argparse.Namespace) -> int:
+    if arguments.records is None:
+        raise MatrixError("ci gate needs --records DIR, the folder of the records that the run's lanes have uploaded")
+    place = place_of(arguments.matrix)
+    _baseline(place)
+    head = commit_of(place.repository, arguments.head)
+    if head is None:
+        raise MatrixError(f"--head {arguments.head}: no such commit here; check out with `fetch-depth: 0`")
+    if arguments.records.is_dir():  # no artifact at all makes no folder
+        _, refused = artifacts.take(place.ledger, arguments.records, trust())
+        for line in refused[:20]:
+            say(f"refused: {line}")
+    told = judged(place, head, arguments.base)
+    for line in lines(told):
+        print(line)
+    summarize(renderer(place, told)(BUDGET)) if os.environ.get("GITHUB_STEP_SUMMARY") else None
+    return exit_code(told)
+
+
+def judged(place: Place, head: str, base: str | None) -> Review:
+    """The review against the base. A push has none, so it is judged beside its parent: never beside itself, where its
+    own red would be found to be older than the change."""
+    beside = base or f"{head}^"
+    if commit_of(place.repository, beside) is None:
+        if base:
+            raise MatrixError(f"--base {base}: no such commit here; check out with `fetch-depth: 0`")
+        beside = head
+    return review(place.ledger, Asked(place.repository, place.matrix, beside, head, ""))
+
+
+def exit_code(told: Review) -> int:
+    """As of the review; a commit that was judged beside itself has no base to blame."""
+    itself = told.base == told.head
+    if itself and any(lane.required and lane.verdict is Verdict.RED_ON_BASE for lane in told.lanes):
+        return 1
+    return told.exit_code
+
+
+def lines(told: Review) -> list[str]:
+    """One line per required lane, those that block first."""
+    required = sorted((lane for lane in told.lanes if lane.required), key=lambda lane: (not lane.blocks, lane.id))
+    blocking = sum(lane.blocks for lane in required)
+    shown = [_line(lane) for lane in required]
+    if told.merge.state == "conflict":
+        shown.insert(0, "BLOCKS  it does not merge with its base")
+    return [*shown, f"{len(required) - blocking} of {len(required)} required lanes do not block"]
+
+
+def _line(lane: LaneReview) -> str:
+    proven = f" [{' '.join(lane.evidence)}]" if lane.evidence else ""
+    sign = "BLOCKS " if lane.blocks else "ok     "
+    return f"{sign} {plain(lane.id, 100)}: {lane.verdict}{proven}: {plain(lane.reason, 300)}"
+
+
+def _baseline(place: Place) -> None:
+    """The team's records, where they can be had; without them a red is nobody's but the change's."""
+    server, repository = os.environ.get("GITHUB_SERVER_URL"), os.environ.get("GITHUB_REPOSITORY")
+    if not server or not repository:
+        return
+    try:
+        found = history.fetch_ref(
+            place.repository, accounts.account(os.environ), f"{server}/{accounts.repository(repository)}.git", ref.REF
+        )
+        if found:
+            ref.import_(place.ledger, place.repository)
+    except GreenlaneError as error:
+        print(f"greenlane: no baseline: {error}", file=sys.stderr)
