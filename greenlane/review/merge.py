@@ -105,7 +105,7 @@ def _find(block: list[bytes], lines: list[bytes], start: int) -> int | None:
 def _against_others(
     repository: Path, base: str, head: str, others: tuple[str, ...]
 ) -> tuple[dict[str, tuple[Conflict, ...]], tuple[str, ...]]:
-    """(conflicts by ref, refs that cannot be asked). The head itself, and what is merged already, is no other change."""
+    """(conflicts by ref, refs that cannot be asked). The head and what is merged already are no others."""
     found: dict[str, tuple[Conflict, ...]] = {}
     unknown: list[str] = []
     for other in _refs(repository, others):

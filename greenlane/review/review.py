@@ -83,13 +83,14 @@ def _court(
 ) -> Court:
     known = rules.ruling.known_red
     if probe.merge_base is None:
-        return Court(None, change.Change({}), known, now)
+        return Court(None, change.Change({}), known, now, kept_red=rules.head.known_red)
     current = [found.current for found in standings.values() if found.current is not None]
     red = [record for record in current if any(stage.outcome.is_red for stage in record.stages)]
     seen = baseline.read(ledger, repository, probe.merge_base, [record.lane for record in red])
     merged = [record.lane for record in red if record.merge_tree is not None]
     tip = baseline.read(ledger, repository, base, merged) if merged and base != probe.merge_base else None
-    return Court(seen, change.read(repository, probe.merge_base, head), known, now, tip)
+    touched = change.read(repository, probe.merge_base, head)
+    return Court(seen, touched, known, now, tip, rules.head.known_red)
 
 
 def _lane(ledger: Ledger, court: Court, rules: Policy, found: Standing, now: datetime) -> LaneReview:

@@ -40,6 +40,15 @@ class Court:
     known_red: tuple[KnownRed, ...]
     now: datetime
     merged: Baseline | None = None  # of the base's tip: for records of the merge with it
+    kept_red: tuple[KnownRed, ...] | None = None  # known reds as the change leaves them; None: as they were
+
+    def withdraws(self, entry: KnownRed, lane: Lane) -> bool:
+        """Whether the change takes an entry out of the matrix, as far as the lane goes: it says that it mends the red.
+        That asks more of the change, so it counts at once."""
+        if self.kept_red is None:
+            return False
+        same = (kept for kept in self.kept_red if kept.fingerprint == entry.fingerprint)
+        return not any(_speaks_of(kept, lane, entry.stage) for kept in same)
 
 
 def judge(court: Court, lane: Lane, record: Record, missing: tuple[str, ...], others: list[Record]) -> Ruling:
@@ -131,6 +140,9 @@ def _known(court: Court, lane: Lane, red: StageResult, fault: Fault) -> Ruling |
     for entry in court.known_red:
         if not (fault.fingerprint and _speaks_of(entry, lane, red.stage) and entry.fingerprint == fault.fingerprint):
             continue
+        if court.withdraws(entry, lane):
+            told = f"this change takes the known red of {entry.owner} out of the matrix, and the lane fails as before"
+            return Ruling(Verdict.NEW_RED, told, red, entry.owner, entry.since)
         if _expired(entry, court.now):
             told = f"the known red of {entry.owner} expired on {entry.expires}"
             return Ruling(Verdict.NEW_RED, told, red, entry.owner, entry.since)
@@ -146,7 +158,11 @@ def _speaks_of(entry: KnownRed, lane: Lane, stage: str) -> bool:
 def _unexpected_pass(court: Court, lane: Lane, record: Record) -> Ruling | None:
     """A known red that passes. Of an entry for many lanes each lane is asked: it says that all of them are red."""
     passed = {stage.stage for stage in record.stages if stage.outcome.is_green}
-    entries = [entry for entry in court.known_red if any(_speaks_of(entry, lane, stage) for stage in passed)]
+    entries = [
+        entry
+        for entry in court.known_red
+        if any(_speaks_of(entry, lane, stage) for stage in passed) and not court.withdraws(entry, lane)
+    ]
     if not entries:
         return None
     entry = entries[0]
