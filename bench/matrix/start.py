@@ -1,8 +1,9 @@
 """What a big matrix costs at start: `nox -l`, `greenlane list --github`, memory, and hostile files; ratios and medians.
 
-    python bench/matrix/start.py [--rounds 7]
+    python bench/matrix/start.py [--rounds 5]
 
-Prints one line per figure with its budget; exits with 1 when a budget is missed by more than the noise allowance.
+Prints one line per figure with its budget, and ratios that a busy machine leaves alone. It fails only when something
+that it measures fails, never on time.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CHILD = (sys.executable, "-c", "import sys; from greenlane.cli import main; sys.exit(main(sys.argv[1:]))")
-ALLOWANCE = 1.25  # a busy machine
 HOSTILE = {
     "aliases of aliases": "x-a: &a [x, x, x, x, x, x, x, x]\n"
     + "".join(f"x-{b}: &{b} [{', '.join(['*' + a] * 10)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)),
@@ -87,7 +87,7 @@ def project(folder: Path, lanes: int) -> Path:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=5)
     rounds = parser.parse_args().rounds
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with tempfile.TemporaryDirectory() as name:
@@ -122,14 +122,13 @@ def report(folder: Path, rounds: int) -> int:
         ((cpu, _, megabytes),) = median(min(rounds, 3), lambda command=refuse: measure(command, folder, may_fail=True))
         rows.append((f"refusing {name}, CPU", cpu * 1000, 2000.0, "ms"))
         rows.append((f"refusing {name}, peak memory", megabytes, 200.0, "MB"))
-    missed = 0
     for name, value, budget, unit in rows:
         share = f"{value / budget:5.0%} of {budget:.0f} {unit}" if budget else "no budget"
-        missed += bool(budget and value > budget * ALLOWANCE)
         print(f"{name:60} {value:8.1f} {unit}  {share}")
     print(f"{'nox -l with 1,000 lanes / with none, CPU':60} {lanes[0] / empty[0]:8.2f} x")
     print(f"{'list of 5,000 lanes / a bare Python start, CPU':60} {warm[0] / python[0]:8.2f} x")
-    return 1 if missed else 0
+    print(f"{'list of 5,000 lanes, first time / again, CPU':60} {cold[0] / warm[0]:8.2f} x")
+    return 0
 
 
 if __name__ == "__main__":

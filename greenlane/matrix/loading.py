@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +12,7 @@ from greenlane.matrix.document import Node
 from greenlane.matrix.expand import Expander, Expansion
 from greenlane.matrix.model import KnownRed, Matrix
 from greenlane.matrix.problems import Problems
+from greenlane.matrix.rows import uncollected
 from greenlane.matrix.schema import MatrixFile
 from greenlane.matrix.validation import validate_all
 
@@ -36,20 +34,8 @@ def load_file(path: Path) -> Matrix:
 
 def compile_matrix(content: bytes, name: str) -> Loaded:
     """A matrix from its text; `name` is the file's name in messages. Raises `MatrixError` with every mistake."""
-    with _without_collecting():
+    with uncollected():
         return _compile(content, name)
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Thousands of lanes are many small objects that stay; looking for garbage among them is a fifth of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _compile(content: bytes, name: str) -> Loaded:

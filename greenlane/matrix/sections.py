@@ -1,16 +1,18 @@
-"""The sections whose models stand in modules of their own: `gates:` per lane after merging, `checks:` once."""
+"""The sections whose models stand in modules of their own: `gates:` per lane after merging, `checks:` once.
+
+Both are heavy to import, so a matrix that has no such section loads neither.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from pydantic import ValidationError
 
-from greenlane.matrix.checks import ChecksConfig
 from greenlane.matrix.document import Node
-from greenlane.matrix.gates import GatesConfig
 from greenlane.matrix.layers import Draft
 from greenlane.matrix.model import Mark
 from greenlane.matrix.problems import Problems
@@ -36,6 +38,8 @@ class Gates:
         return self._valid[key]
 
     def _validate(self, raw: Mapping[str, Any], draft: Draft) -> Mapping[str, Any]:
+        from greenlane.matrix.gates import GatesConfig
+
         try:
             return GatesConfig.model_validate(raw).model_dump(mode="json", exclude_none=True)
         except ValidationError as error:
@@ -69,6 +73,30 @@ def checks(root: Node, file: str, problems: Problems) -> Mapping[str, Any]:
     """The validated `checks` section as plain data."""
     node = root.value.get("checks")
     if node is None:
-        return ChecksConfig.model_validate({}).model_dump(mode="json")
+        return Defaults()
+    from greenlane.matrix.checks import ChecksConfig
+
     valid = validate(ChecksConfig, node, file, problems)
     return valid.model_dump(mode="json") if valid else {}
+
+
+class Defaults(Mapping[str, Any]):
+    """The `checks` section of a matrix without one, made when it is first looked at."""
+
+    @cached_property
+    def _section(self) -> dict[str, Any]:
+        from greenlane.matrix.checks import ChecksConfig
+
+        return ChecksConfig.model_validate({}).model_dump(mode="json")
+
+    def __getitem__(self, name: str) -> Any:
+        return self._section[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._section)
+
+    def __len__(self) -> int:
+        return len(self._section)
+
+    def __repr__(self) -> str:
+        return repr(self._section)  # as the same section written out: caches go by it
