@@ -5,6 +5,7 @@ python -m tests.report.gallery DIR    writes pages with 1, 30 and 1,000 lanes
 
 from __future__ import annotations
 
+import hashlib
 import random
 import sys
 from datetime import UTC, datetime, timedelta
@@ -30,7 +31,10 @@ from greenlane.report import page
 from greenlane.report.page.source import of_records
 from greenlane.report.templates import Templates
 
-HOSTILE = "</script></pre><script>window.owned=1</script><img src=x onerror=window.owned=1>\"'`&<b onmouseover=window.owned=1>"
+HOSTILE = (
+    "</script></pre><script>window.owned=1</script><img src=x onerror=window.owned=1>"
+    "\"'`&<b onmouseover=window.owned=1>{{ 7 * 7 }}{% include 'x' %}javascript:window.owned=1"
+)
 START = datetime(2026, 3, 1, tzinfo=UTC)
 STAGES = (Stage.CHECK, Stage.IMAGE, Stage.CONFIGURE, Stage.BUILD, Stage.TEST, Stage.REACH, Stage.EXACT, Stage.BENCH)
 PROVES = {
@@ -42,6 +46,7 @@ PROVES = {
     Stage.BENCH: Evidence.BENCHED,
 }
 SECONDS = dict(zip(STAGES, (1.5, 18.6, 2.1, 59.8, 45.5, 3.2, 94.3, 20.2), strict=True))
+MEDIANS = {"decode": 291.2, "prefill": 1868.0, "memory": 201.3e6}
 ERRORS = (
     "error: too few arguments to function call, expected 12, have 9",
     "cuda_fp16.h: No such file or directory",
@@ -80,8 +85,8 @@ LARGE = {
 }
 
 
-def bench(seed: int, *, judged: bool) -> dict[str, Any]:
-    chance = random.Random(seed)
+def bench(seed: int, age: int, *, judged: bool) -> dict[str, Any]:
+    chance = random.Random(seed + 1000 * age)
     arms = ("head", "base", "control") if judged else ("head",)
     ratio = {"head": 1.034, "base": 1.0, "control": 1.002}
     samples = [
@@ -102,7 +107,7 @@ def bench(seed: int, *, judged: bool) -> dict[str, Any]:
                "memory": ("wash", 0.0005, -0.001, 0.002)}  # fmt: skip
     metrics: dict[str, Any] = {}
     for name, (verdict, effect, low, high) in effects.items():
-        metrics[name] = {"unit": units[name], "median": {"decode": 291.2, "prefill": 1868.0, "memory": 201.3e6}[name]}
+        metrics[name] = {"unit": units[name], "median": MEDIANS[name] * (1 + chance.gauss(0, 0.01))}
         if judged:
             metrics[name] |= {"verdict": verdict, "effect": effect, "interval": [low, high], "margin": 0.01}
             metrics[name] |= {"smallest_visible_effect": 0.018, "pairs": 12}
@@ -120,7 +125,8 @@ def exact(*, parts: bool) -> dict[str, Any]:
         "largest_gap_nats": 0.3651,
         "divergences": [
             {"prompt": "capital", "index": 17, "left": 3575, "right": 28, "context": [504, 253, 1789],
-             "left_margin": 0.0213, "right_margin": 0.0341, "oracle_gap_nats": 0.0, "gaps": [{"index": 17, "gap_nats": 0.0278}]},
+             "left_margin": 0.0213, "right_margin": 0.0341, "oracle_gap_nats": 0.0,
+             "gaps": [{"index": 17, "gap_nats": 0.0278}]},
             {"prompt": "story", "index": 2, "left": 905, "right": None, "context": [1, 42],
              "left_margin": 0.3651, "right_margin": None, "oracle_gap_nats": 0.3651, "gaps": []},
         ],
@@ -148,10 +154,10 @@ def finding(lane: str, message: str = "called with 12 arguments, defined with 9 
     )
 
 
-def measured(stage: Stage, seed: int, rich: bool) -> dict[str, Any]:
+def measured(stage: Stage, seed: int, age: int, rich: bool) -> dict[str, Any]:
     if not rich:
         return {}
-    found = {Stage.EXACT: exact(parts=True), Stage.REACH: REACH, Stage.BENCH: bench(seed, judged=seed % 2 == 0)}
+    found = {Stage.EXACT: exact(parts=True), Stage.REACH: REACH, Stage.BENCH: bench(seed, age, judged=seed % 2 == 0)}
     return found.get(stage, {})
 
 
@@ -164,7 +170,7 @@ def record(lane: Lane, seed: int, *, red: Stage | None, rich: bool, age: int = 0
         first = None
         if stage is red:
             message = error or ERRORS[seed % len(ERRORS)]
-            raw = f"src/vt/rocm/launchers.cpp:128:3: {message}\n  128 |   launch_combine(stream, ids,\n      |   ^~~~~~~~~~~~~~\n"
+            raw = f"launchers.cpp:128:3: {message}\n  128 |   launch_combine(stream, ids,\n      |   ^~~~~~~~~~~~~~\n"
             first = FirstError(
                 message=message, fingerprint=f"f{seed % 4}", file="src/vt/rocm/launchers.cpp", line=128, raw=raw
             )
@@ -174,18 +180,18 @@ def record(lane: Lane, seed: int, *, red: Stage | None, rich: bool, age: int = 0
                 outcome=Outcome.FAIL if stage is red else Outcome.WASH if stage is Stage.BENCH else Outcome.PASS,
                 duration_s=SECONDS[stage] * (1 + 0.1 * (seed % 7)),
                 first_error=first,
-                measurements={} if stage is red else measured(stage, seed, rich),
+                measurements={} if stage is red else measured(stage, seed, age, rich),
             )
         )
     passed = tuple(PROVES[stage.stage] for stage in stages if stage.outcome.is_green and stage.stage in PROVES)
     return Record(
         schema=1,
         lane=lane.id,
-        head=f"{0x1BADF00D + age:040x}",
+        head=hashlib.sha1(f"commit {age}".encode()).hexdigest(),
         dirty=seed % 11 == 3,
         digests=Digests(matrix="a" * 64, lane=lane.digest, tree="b" * 64, image="sha256:" + "c" * 64, model="d" * 64),
         toolchain=Toolchain(compiler="hipcc", version="22.1.0", toolkit="7.0", archs=("gfx1100",)),
-        device=Device(name="AMD Radeon RX 7900 XTX", arch="gfx1100", driver="6.12", executor="docker", host={"cores": "16"}),
+        device=Device(name="Radeon RX 7900 XTX", arch="gfx1100", driver="6.12", executor="docker", host={"cores": "8"}),
         evidence=passed,
         stages=tuple(stages),
         findings=(finding(lane.id), finding(lane.id, "a second finding")) if red is Stage.BUILD else (),

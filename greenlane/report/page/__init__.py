@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ from greenlane.report.page.lane import LaneView
 from greenlane.report.templates import Templates
 from greenlane.review.model import Review
 
-ATTENTION = 12  # red lanes that are told of above the grid
+ATTENTION = 12  # causes that are told of above the grid
 NO_OTHER_SOURCE = "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
@@ -36,7 +36,7 @@ class Page:
 
 def render(page: Page, templates: Templates) -> str:
     style, script = templates.render("page/page.css"), templates.render("page/page.js")
-    red = [lane for lane in page.lanes if lane.family in (signs.Family.BAD, signs.Family.UNSURE)]
+    causes = first_errors(page.lanes)
     return templates.render(
         "page/page.html",
         policy=f"{NO_OTHER_SOURCE}; style-src '{_hashed(style)}'; script-src '{_hashed(script)}'",
@@ -48,13 +48,23 @@ def render(page: Page, templates: Templates) -> str:
         headline=headline(page.lanes, page.review),
         lanes=page.lanes,
         backends=grid(page.lanes),
-        red=red[:ATTENTION],
-        more_red=max(0, len(red) - ATTENTION),
+        causes=causes[:ATTENTION],
+        more_causes=max(0, len(causes) - ATTENTION),
         words=_counted([(lane.word, lane.family) for lane in page.lanes]),
         review=page.review,
         claims=[(claim, signs.of_claim(claim.state)) for claim in page.review.claims] if page.review else [],
         signs={str(family): sign for family, sign in signs.SIGN.items()},
     )
+
+
+def first_errors(lanes: Sequence[LaneView]) -> list[list[LaneView]]:
+    """Red lanes by cause: those that failed alike stand together, the cause of most lanes first."""
+    causes: dict[object, list[LaneView]] = defaultdict(list)
+    for lane in lanes:
+        if lane.family in (signs.Family.BAD, signs.Family.UNSURE):
+            alike = lane.error and lane.error.fingerprint and (lane.word, lane.error.stage, lane.error.fingerprint)
+            causes[alike or lane.id].append(lane)
+    return sorted(causes.values(), key=len, reverse=True)
 
 
 def _hashed(content: str) -> str:

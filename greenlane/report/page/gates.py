@@ -13,6 +13,7 @@ from greenlane.report.signs import Family
 DIVERGENCES = 6  # shown per comparison
 ARMS = ("head", "base", "control")
 PLOT = 300.0  # width of a plot
+CHANGED = {"win": Family.GOOD, "loss": Family.BAD}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +160,13 @@ def _metric(name: str, about: Mapping[str, Any], samples: list[Mapping[str, Any]
     every = [value for found in values.values() for value in found]
     low, high = (min(every), max(every)) if every else (0.0, 0.0)
     verdict = word(about.get("verdict"))
-    unit = word(about.get("unit"))
     visible = number(about.get("smallest_visible_effect"))
     return MetricView(
         name=name,
-        unit=unit,
+        unit=word(about.get("unit")),
         verdict=verdict,
-        family=signs.of_outcome(verdict) if verdict else Family.NONE,
-        said=_said(about, unit),
+        family=CHANGED.get(verdict, Family.NONE),
+        said=_said(about),
         visible=f"{100 * visible:.1f} %" if visible is not None else "",
         interval=_interval(about),
         strips=tuple(_strip(arm, found, low, high) for arm, found in values.items() if found),
@@ -189,12 +189,12 @@ def _on(value: float, low: float, high: float) -> float:
     return round(PLOT * (value - low) / (high - low), 1) if high > low else PLOT / 2
 
 
-def _said(about: Mapping[str, Any], unit: str) -> str:
+def _said(about: Mapping[str, Any]) -> str:
     ends, effect = numbers(about.get("interval")), number(about.get("effect"))
     if len(ends) == 2 and effect is not None:
         return f"{100 * effect:+.1f} % [{100 * ends[0]:+.1f}, {100 * ends[1]:+.1f}]"
     median = number(about.get("median"))
-    return f"{figure(median)} {unit}".strip() if median is not None else ""
+    return figure(median) if median is not None else ""
 
 
 def _interval(about: Mapping[str, Any]) -> Interval | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,13 +30,17 @@ def grid(lanes: Sequence[LaneView]) -> list[Block]:
 
 
 def _block(backend: str, lanes: list[LaneView]) -> Block:
-    variants = list(dict.fromkeys(lane.variant for lane in lanes))
+    lanes = sorted(lanes, key=lambda lane: (natural(lane.arch), natural(lane.toolkit), natural(lane.variant)))
+    variants = sorted({lane.variant for lane in lanes}, key=natural)
     rows = dict.fromkeys((lane.arch, lane.toolkit) for lane in lanes)
     kinds = len({toolkit for _, toolkit in rows})
     return Block(
         backend,
         tuple(
-            Row(_label(arch, toolkit if kinds > 1 else None), _cells(_at(lanes, arch, toolkit), variants))
+            Row(
+                _label(arch, toolkit if kinds > 1 else None, alone=len(rows) == 1),
+                _cells(_at(lanes, arch, toolkit), variants),
+            )
             for arch, toolkit in rows
         ),
         len(lanes),
@@ -46,8 +51,18 @@ def _at(lanes: list[LaneView], arch: str | None, toolkit: str | None) -> list[La
     return [lane for lane in lanes if (lane.arch, lane.toolkit) == (arch, toolkit)]
 
 
-def _label(arch: str | None, toolkit: str | None) -> str:
-    return " · ".join(part for part in (arch, toolkit) if part) or "default"
+def _label(arch: str | None, toolkit: str | None, *, alone: bool) -> str:
+    return " · ".join(part for part in (arch, toolkit) if part) or ("" if alone else "default")
+
+
+def natural(name: str | None) -> list[tuple[int, str]]:
+    """Sorts numbers as numbers, and what has no name first.
+
+    >>> sorted(["sm_100", "sm_80", None], key=natural)
+    [None, 'sm_80', 'sm_100']
+    """
+    parts = re.split(r"(\d+)", name or "")
+    return [(int(part), "") if part.isdecimal() and len(part) < 19 else (-1, part) for part in parts if part]
 
 
 def _cells(lanes: list[LaneView], variants: list[str | None]) -> tuple[LaneView | None, ...]:

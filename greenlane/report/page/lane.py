@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from greenlane.matrix.model import Lane, Stage
-from greenlane.record.model import Record, StageResult
+from greenlane.record.model import Outcome, Record, StageResult
 from greenlane.report import signs
 from greenlane.report.page import gates, history, loose
 from greenlane.report.page.gates import Comparison, Counter, MetricView
@@ -17,12 +17,12 @@ from greenlane.review.model import LaneReview
 
 FINDINGS = 8  # shown per lane; the rest is counted
 RAW_LINES = 14  # of a first error's raw output
-WIDTH = 1000.0  # of the time line
+DIGEST = 23  # characters of a digest that are shown
 
 
 @dataclass(frozen=True, slots=True)
 class StageRow:
-    """One stage on the time line of the lane, which is `WIDTH` wide."""
+    """One stage; `x` and `width` are its place on the lane's time line, in per cent."""
 
     name: str
     outcome: str
@@ -39,6 +39,7 @@ class ErrorView:
     message: str
     place: str
     raw: str
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,9 @@ def _error(stages: Sequence[StageResult]) -> ErrorView | None:
         return ErrorView(str(stage.stage), stage.reason or str(stage.outcome), "", "")
     place = f"{error.file}:{error.line}" if error.file and error.line else error.file or ""
     raw = "\n".join((error.raw or "").splitlines()[:RAW_LINES])[:4000]
-    return ErrorView(str(stage.stage), error.message, place, "" if raw.strip() == error.message.strip() else raw)
+    return ErrorView(
+        str(stage.stage), error.message, place, "" if raw.strip() == error.message.strip() else raw, error.fingerprint
+    )
 
 
 def _time_line(stages: Sequence[StageResult]) -> tuple[StageRow, ...]:
@@ -149,9 +152,9 @@ def _time_line(stages: Sequence[StageResult]) -> tuple[StageRow, ...]:
                 outcome=str(stage.outcome),
                 family=signs.of_outcome(stage.outcome),
                 duration=loose.duration(took),
-                x=round(WIDTH * passed / total, 1),
-                width=round(max(4.0, WIDTH * took / total), 1) if took else 0.0,
-                reason=stage.reason or "",
+                x=round(100 * passed / total, 1),
+                width=round(max(0.5, 100 * took / total), 1) if took else 0.0,
+                reason="" if stage.outcome is Outcome.BLOCKED else stage.reason or "",
             )
         )
         passed += took
@@ -175,11 +178,11 @@ def _facts(record: Record) -> list[tuple[str, str]]:
         ("executor", device and device.executor),
         ("host", ", ".join(f"{name} {value}" for name, value in sorted(host.items()))),
         ("family", record.family and " ".join(f"{name} {value}" for name, value in sorted(record.family.items()))),
-        ("image", digests.image),
-        ("model", digests.model),
-        ("tree", digests.tree),
-        ("lane", digests.lane),
-        ("reused from", record.reused_from),
+        ("image", (digests.image or "")[:DIGEST]),
+        ("model", (digests.model or "")[:DIGEST]),
+        ("tree", digests.tree[:DIGEST]),
+        ("lane", digests.lane[:DIGEST]),
+        ("reused from", (record.reused_from or "")[:DIGEST]),
         ("proven", ", ".join(f"{gate} at {loose.word(said)}" for gate, said in (record.proven or {}).items())),
     ]
     return [(name, value) for name, value in facts if value]
