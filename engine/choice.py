@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from engine.outputs import Completion, TokenLogprob
@@ -18,7 +19,8 @@ class SampledToken(NamedTuple):
     top: list[TokenLogprob]
 
 
-class Delta(NamedTuple):
+@dataclass(slots=True)
+class Delta:
     """What is new of a choice since the last one. `finish_reason` comes with the last."""
 
     index: int

@@ -214,14 +214,14 @@ class Scheduler:
         """Ends a sequence in whatever state it is; a second end is ignored."""
         if sequence.finished:
             return
-        if sequence.state is State.RUNNING:
+        state, sequence.state = sequence.state, State.FINISHED
+        sequence.finished = True
+        sequence.finish_reason = reason
+        if state is State.RUNNING:
             self.running.remove(sequence)
             self._vacate(sequence)
         else:
             self.waiting.remove(sequence)
-        sequence.state = State.FINISHED
-        sequence.finished = True
-        sequence.finish_reason = reason
 
 
 def _remaining(sequence: Sequence) -> int:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from engine.sequence import Sequence, State
 
+FEW = 1024  # entries that may lie about though they mean nothing any more
+
 
 class WaitingQueue:
     """Start-time fair queueing: a client's next request starts, in virtual time, when its last one ended.
@@ -20,7 +22,7 @@ class WaitingQueue:
         self._virtual_time = 0.0
         self._last_end: dict[str, float] = {}
         self._size = 0
-        self._left = 0
+        self._many_clients = FEW
 
     def __len__(self) -> int:
         return self._size
@@ -37,6 +39,14 @@ class WaitingQueue:
             self._last_end[client] = start + cost
         sequence.order = (sequence.priority, start, sequence.id)
         self._push(sequence)
+        self._forget_clients()
+
+    def _forget_clients(self) -> None:
+        """Where there were very many, one with nothing waiting counts as new when it comes back."""
+        if len(self._last_end) > self._many_clients:
+            waiting = {sequence.client for _, sequence in self._heap if _is_waiting(sequence)}
+            self._last_end = {name: end for name, end in self._last_end.items() if name in waiting}
+            self._many_clients = max(FEW, 2 * len(self._last_end))
 
     def put_back(self, sequence: Sequence) -> None:
         """A preempted sequence keeps the place it had."""
@@ -61,8 +71,11 @@ class WaitingQueue:
         return sequence
 
     def remove(self, sequence: Sequence) -> None:
-        """The sequence has finished while waiting; its entry is dropped when it comes up."""
+        """The sequence has finished while waiting; its entry is dropped when it comes up, or when such are many."""
         self._size -= 1
+        if len(self._heap) > 2 * self._size + FEW:
+            self._heap = [entry for entry in self._heap if _is_waiting(entry[1])]
+            heapq.heapify(self._heap)
 
 
 def _is_waiting(sequence: Sequence) -> bool:

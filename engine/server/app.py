@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import anyio
 import anyio.to_thread
 from pydantic import ValidationError
 from starlette.applications import Starlette
@@ -28,6 +29,11 @@ from engine.server.requests import Builder, as_messages
 from engine.server.worker import Worker
 
 BodyT = TypeVar("BodyT", bound=protocol.Body)
+Result = TypeVar("Result")
+
+# Threads that turn bodies into requests. Each one's share of the allocator's arenas and of the tokenizer's caches stays
+# resident, tens of megabytes; more of them than cores gain nothing.
+ENCODERS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +73,7 @@ class Server:
         self.worker = Worker(llm, Metrics(), max_queue=settings.max_queue)
         self.worker.metrics.watch(self.worker)
         self._builder = Builder(llm)
+        self._encoders = anyio.CapacityLimiter(ENCODERS)
         self._started = int(time.time())
 
     @contextlib.asynccontextmanager
@@ -77,11 +84,15 @@ class Server:
         yield
         await anyio.to_thread.run_sync(self.worker.stop)
 
+    async def _aside(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        """On a thread, so that a long prompt doesn't hold up the others' tokens."""
+        return await anyio.to_thread.run_sync(work, *arguments, limiter=self._encoders)
+
     async def completions(self, http: HttpRequest) -> Response:
         body = await self._body(http, protocol.CompletionBody)
         if body.echo and body.logprobs is not None:
             raise RequestError("echo together with logprobs is not offered; leave one out")
-        requests = await anyio.to_thread.run_sync(self._builder.completions, body, _client(http))
+        requests = await self._aside(self._builder.completions, body, _client(http))
         echoes = [self._echo(request) if body.echo else "" for _, request, _ in numbered(requests)]
         head = Head("cmpl", self.settings.model_name)
         with_logprobs = body.logprobs is not None
@@ -90,7 +101,7 @@ class Server:
 
     async def chat(self, http: HttpRequest) -> Response:
         body = await self._body(http, protocol.ChatBody)
-        requests = await anyio.to_thread.run_sync(self._builder.chat, body, _client(http))
+        requests = await self._aside(self._builder.chat, body, _client(http))
         head = Head("chatcmpl", self.settings.model_name)
         shape = ChatShape(head, self.llm.tokenizer, bool(body.logprobs), body.return_token_ids)
         return await self._generate(http, body, requests, shape)
@@ -131,9 +142,9 @@ class Server:
         if (body.prompt is None) == (body.messages is None):
             raise RequestError("send either prompt or messages")
         if body.prompt is not None:
-            tokens = await anyio.to_thread.run_sync(self.llm.tokenizer.encode, body.prompt)
+            tokens = await self._aside(self.llm.tokenizer.encode, body.prompt)
         else:
-            tokens = await anyio.to_thread.run_sync(self.llm.encode_chat, as_messages(body.messages or []))
+            tokens = await self._aside(self.llm.encode_chat, as_messages(body.messages or []))
         return JSONResponse({"tokens": tokens, "count": len(tokens), "max_model_len": self.llm.context_length})
 
     async def detokenize(self, http: HttpRequest) -> Response:

@@ -65,8 +65,8 @@ class Running:
 
 
 @contextlib.contextmanager
-def serving(model: Path | str, *arguments: str) -> Iterator[Running]:
-    command = [sys.executable, "-m", "engine", "serve", "--model", str(model), "--port", "0", *arguments]
+def serving(model: Path | str, *arguments: str, module: str = "engine") -> Iterator[Running]:
+    command = [sys.executable, "-m", module, "serve", "--model", str(model), "--port", "0", *arguments]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     line = process.stderr.readline()

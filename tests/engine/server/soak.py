@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import signal
+import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from tests.engine.server.memory import Watch, watching
 from tests.engine.server.running import Running
 
+PATIENCE = 600.0  # seconds until a request counts as lost
 WORDS = "the of and to in is that for it as was with be by on not he his but at are this have from or one had".split()
 MALFORMED = [
     b"",
@@ -23,6 +27,15 @@ MALFORMED = [
     b'{"prompt": "x", "bogus": 1}',
     b"[" * 3000,
 ]
+# A client in a process of its own: sends four requests, reads a little, then waits to be killed.
+DOOMED = """
+import socket, sys, time
+opened = [socket.create_connection((sys.argv[1], int(sys.argv[2]))) for _ in range(4)]
+for one in opened:
+    one.sendall(sys.argv[3].encode())
+opened[0].recv(10)
+time.sleep(60)
+"""
 
 
 @dataclass
@@ -36,14 +49,31 @@ class Soak:
     done: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
 
-    def run(self, seconds: float) -> None:
+    def run(self, seconds: float) -> Watch:
+        """A crowd for so long. Each of its clients asks for what was asked for alone before."""
         rng = random.Random(self.seed)
         bodies = [self._body(rng) for _ in range(self.distinct)]
         self.alone = [
             (body, self.server.post("/v1/completions", body)[1]["choices"][0]["token_ids"]) for body in bodies
         ]
-        asyncio.run(self._crowd(seconds))
+        with watching(self.server) as watch:
+            asyncio.run(self._crowd(seconds))
         self.server.wait_idle(300)
+        return watch
+
+    def fill(self, capacity: int) -> None:
+        """Touch every block of the KV cache, so that what grows afterwards is no cache filling up."""
+        rng = random.Random(self.seed)
+        prompt = [rng.randrange(200) for _ in range(capacity - 1)]
+        status, found = self.server.post("/v1/completions", {"prompt": prompt, "max_tokens": 1})
+        assert status == 200, found
+
+    def terminate(self) -> Counter[str]:
+        """SIGTERM while all clients are busy: each request is answered in full, told why not, or not taken at all."""
+        ends: Counter[str] = Counter()
+        asyncio.run(self._last_crowd(ends))
+        assert self.server.process.wait(timeout=120) == 0
+        return ends
 
     def _body(self, rng: random.Random) -> dict[str, Any]:
         prompt = " ".join(rng.choice(WORDS) for _ in range(rng.randint(1, self.longest_prompt)))
@@ -60,6 +90,7 @@ class Soak:
             self._malformed: 10,
             self._late: 5,
             self._sampled: 5,
+            self._killed: 1,
         }
 
         async def client(number: int) -> None:
@@ -71,6 +102,33 @@ class Soak:
 
         await asyncio.gather(*(client(number) for number in range(self.clients)))
 
+    async def _last_crowd(self, ends: Counter[str]) -> None:
+        async def client(number: int) -> None:
+            rng = random.Random(number)
+            while not (end := await self._until_the_end(rng)).startswith("not taken"):
+                ends[end] += 1
+            ends[end] += 1
+
+        clients = [asyncio.create_task(client(number)) for number in range(self.clients)]
+        await asyncio.sleep(3)
+        self.server.process.send_signal(signal.SIGTERM)
+        await asyncio.gather(*clients)
+
+    async def _until_the_end(self, rng: random.Random) -> str:
+        body, expected = rng.choice(self.alone)
+        streamed = rng.random() < 0.5
+        try:
+            status, raw = await self._exchange(json.dumps({**body, "stream": streamed}).encode())
+        except (OSError, EOFError):
+            return "not taken"
+        if status == 503:
+            return "not taken, told"
+        choices, last = _choices(raw) if streamed else ([json.loads(raw)["choices"][0]], "[DONE]")
+        if last != "[DONE]" and "shutting down" in last:
+            return "told"
+        self._expect(last == "[DONE]" and _ids(choices) == expected, f"status {status}, other ids at the end")
+        return "answered"
+
     async def _whole(self, rng: random.Random) -> None:
         body, expected = rng.choice(self.alone)
         status, raw = await self._exchange(json.dumps(body).encode())
@@ -80,10 +138,9 @@ class Soak:
     async def _streamed(self, rng: random.Random, pause: float = 0.0) -> None:
         body, expected = rng.choice(self.alone)
         status, raw = await self._exchange(json.dumps({**body, "stream": True}).encode(), pause=pause)
-        events = [line[6:] for line in raw.decode().splitlines() if line.startswith("data: ")]
-        self._expect(status == 200 and events[-1:] == ["[DONE]"], f"status {status}, ends with {events[-1:]}")
-        choices = [json.loads(event)["choices"][0] for event in events[:-1]]
-        self._expect([t for c in choices for t in c["token_ids"]] == expected, f"other ids streamed for {body}")
+        choices, last = _choices(raw)
+        self._expect(status == 200 and last == "[DONE]", f"status {status}, ends with {last}")
+        self._expect(_ids(choices) == expected, f"other ids streamed for {body}")
         self._expect(sum(choice["finish_reason"] is not None for choice in choices) == 1, "not exactly one end")
 
     async def _slow(self, rng: random.Random) -> None:
@@ -112,6 +169,17 @@ class Soak:
             await reader.read(rng.randint(1, 400))
         writer.transport.abort()
 
+    async def _killed(self, rng: random.Random) -> None:
+        """kill -9 of a client that has four requests open."""
+        parts = urlsplit(self.server.url)
+        body = json.dumps({**rng.choice(self.alone)[0], "stream": True})
+        head = f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+        command = (sys.executable, "-S", "-c", DOOMED, str(parts.hostname), str(parts.port), head + body)
+        process = await asyncio.create_subprocess_exec(*command)
+        await asyncio.sleep(rng.uniform(0.1, 2))
+        process.kill()
+        await process.wait()
+
     async def _send(self, body: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         parts = urlsplit(self.server.url)
         reader, writer = await asyncio.open_connection(parts.hostname, parts.port, limit=1 << 20)
@@ -123,12 +191,16 @@ class Soak:
         return reader, writer
 
     async def _exchange(self, body: bytes, *, pause: float = 0.0) -> tuple[int, bytes]:
-        reader, writer = await self._send(body)
-        raw = b""
-        while block := await reader.read(1 << 16 if not pause else 200):
-            raw += block
-            await asyncio.sleep(pause)
-        writer.close()
+        async with asyncio.timeout(PATIENCE):
+            reader, writer = await self._send(body)
+            raw = b""
+            while block := await reader.read(1 << 16 if not pause else 200):
+                raw += block
+                await asyncio.sleep(pause)
+            writer.close()
+        if not raw:
+            raise EOFError("no answer")
+        self._expect(raw.count(b"HTTP/1.1 ") == 1, f"{raw.count(b'HTTP/1.1 ')} answers to one request")
         head, _, content = raw.partition(b"\r\n\r\n")
         chunked = b"transfer-encoding: chunked" in head.lower()
         return int(head.split()[1]), _unchunk(content) if chunked else content
@@ -136,6 +208,17 @@ class Soak:
     def _expect(self, holds: bool, problem: str) -> None:
         if not holds:
             self.wrong.append(problem)
+
+
+def _choices(raw: bytes) -> tuple[list[dict[str, Any]], str]:
+    """The choices of a stream's events, and its last event."""
+    events = [line[6:] for line in raw.decode().splitlines() if line.startswith("data: ")]
+    told = [json.loads(event) for event in events if event != "[DONE]"]
+    return [event["choices"][0] for event in told if event.get("choices")], events[-1] if events else ""
+
+
+def _ids(choices: list[dict[str, Any]]) -> list[int]:
+    return [token for choice in choices for token in choice["token_ids"]]
 
 
 def _unchunk(content: bytes) -> bytes:
@@ -149,7 +232,7 @@ def _unchunk(content: bytes) -> bytes:
 def check_end(soak: Soak) -> None:
     """Nothing wrong, nothing left over, every kind of client seen."""
     assert soak.wrong == []
-    assert set(soak.done) == {"whole", "streamed", "slow", "gone", "malformed", "late", "sampled"}
+    assert set(soak.done) == {"whole", "streamed", "slow", "gone", "malformed", "late", "sampled", "killed"}
     assert soak.server.metric("engine_requests_open") == 0
     assert soak.server.metric("engine_kv_cache_usage_ratio") == 0
     assert soak.server.process.poll() is None and soak.server.get("/health")[0] == 200
