@@ -8,14 +8,15 @@ from markupsafe import Markup
 
 from greenlane.errors import MatrixError
 from greenlane.report import sections
-from greenlane.report.markdown import code, folded
+from greenlane.report.headline import title
+from greenlane.report.markdown import folded
 from greenlane.report.sections import Section
 from greenlane.report.templates import Templates
 from greenlane.review.model import LaneReview, Review, Verdict
 
 MARKER = "<!-- greenlane: status of every lane -->"
 BUDGET = 60_000  # characters, of GitHub's 65,536
-RED_LANES = 10  # shown in full
+RED_GROUPS = 10  # causes shown in full
 TABLE_LANES = 60  # rows of the main table; the rest is counted and folded
 
 
@@ -43,18 +44,25 @@ def _joined(chosen: list[Section], templates: Templates) -> str:
 def _sections(review: Review) -> Iterator[Section]:
     lanes = sections.by_urgency(review.lanes)
     reds = [lane for lane in lanes if lane.blocks and lane.verdict is not Verdict.NOT_RUN]
-    grouped = {lane for event in review.systemic for lane in event.lanes}
-    yield Section("title", sections.title(review), 100)
+    open_findings = any(found.severity != "note" for found in review.findings)
+    yield Section("title", title(review), 100)
     yield Section("binding", sections.binding(review), 99)
+    yield Section("broken", sections.broken(review), 98, _left_out("matrix's mistakes"))
     yield Section("merge", sections.conflicts(review), 90, _left_out("list of conflicts"))
-    yield Section("systemic", sections.systemic(review), 85)
-    yield from _red_sections([lane for lane in reds if lane.id not in grouped], review.head)
-    yield Section("table", sections.lane_table(lanes[:TABLE_LANES]), 70, _short_table(lanes))
-    yield Section("claims", sections.claim_table(review.claims), 60, _left_out("table of claims"))
+    if open_findings:
+        yield Section("findings", sections.findings(review), 85, _left_out("list of findings"))
+    yield from _red_sections(reds, review.head)
+    yield Section(
+        "table", "### Lanes\n\n" + sections.lane_table(lanes[:TABLE_LANES], review.head), 70, _short_table(lanes)
+    )
+    yield Section("claims", sections.claim_table(review), 60, _left_out("table of claims"))
+    yield Section("text", sections.text_problems(review), 62, _left_out("list of what the text lacks"))
     yield Section("policy", sections.policy(review), 65, _left_out("list of edits to the rules"))
     yield Section("older", sections.older_reds(review), 40, _left_out("list of older reds"))
     yield Section("not-run", sections.not_run(review), 30, _left_out("list of lanes not proven"))
-    yield from _more_lanes(lanes[TABLE_LANES:])
+    if not open_findings:
+        yield Section("findings", sections.findings(review), 20, _left_out("list of notes"))
+    yield from _more_lanes(lanes[TABLE_LANES:], review.head)
     yield Section("notes", sections.notes(review), 95)
 
 
@@ -63,17 +71,19 @@ def _left_out(what: str) -> str:
 
 
 def _red_sections(reds: list[LaneReview], head: str) -> Iterator[Section]:
-    for position, lane in enumerate(reds[:RED_LANES]):
-        short = f"- {sections.SIGN[lane.verdict]} {code(lane.id)} {lane.verdict}"
-        yield Section(f"red {lane.id}", sections.red_lane(lane, head), 80 - position, short)
-    if len(reds) > RED_LANES:
-        names = ", ".join(code(lane.id) for lane in reds[RED_LANES : RED_LANES + 40])
-        yield Section("more reds", f"{len(reds) - RED_LANES} more red lanes: {names}", 79)
-
-
-def _more_lanes(rest: list[LaneReview]) -> Iterator[Section]:
+    groups = sections.groups(reds)
+    for position, lanes in enumerate(groups[:RED_GROUPS]):
+        name = ", ".join(lane.id for lane in lanes[:3])
+        short = f"- {sections.SIGN[lanes[0].verdict]} {sections.named([lane.id for lane in lanes])} {lanes[0].verdict}"
+        yield Section(f"red {name}", sections.red_group(lanes, head), 80 - position, short)
+    rest = [lane.id for lanes in groups[RED_GROUPS:] for lane in lanes]
     if rest:
-        content = folded(f"{len(rest)} more lanes", sections.lane_table(rest))
+        yield Section("more reds", f"{sections.counted(len(rest), 'more red lane')}: {sections.named(rest, 40)}", 79)
+
+
+def _more_lanes(rest: list[LaneReview], head: str) -> Iterator[Section]:
+    if rest:
+        content = folded(f"{len(rest)} more lanes", sections.lane_table(rest, head))
         yield Section("more", content, 10, f"_{len(rest)} more lanes are in the full report._")
 
 

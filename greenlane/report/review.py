@@ -21,7 +21,7 @@ MAX_BODY_BYTES = 1024 * 1024
 
 def command(arguments: argparse.Namespace) -> int:
     proven = _prove(arguments) if arguments.prove else 0
-    told = reviewed(arguments.matrix, arguments.base, arguments.head, arguments.pr_body)
+    told = reviewed(arguments.matrix, arguments.base, arguments.head, arguments.pr_body, tuple(arguments.other))
     chosen = arguments.format or default_format(None)
     if chosen == "json":
         print(json.dumps(told.to_json(), indent=1, ensure_ascii=False))
@@ -61,10 +61,10 @@ def _prove(arguments: argparse.Namespace) -> int:
     return exit_code(ends)
 
 
-def reviewed(matrix: Path, base: str, head: str, body: Path | None) -> Review:
+def reviewed(matrix: Path, base: str, head: str, body: Path | None, others: tuple[str, ...] = ()) -> Review:
     """The review of a change in the repository that holds the matrix."""
     top, path = _places(matrix)
-    return review(ledger_of(matrix), Asked(top, path, base, head, _read(body) if body else None))
+    return review(ledger_of(matrix), Asked(top, path, base, head, _read(body) if body else None, others))
 
 
 def _places(matrix: Path) -> tuple[Path, str]:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from greenlane.record.model import Outcome
+from greenlane.report.headline import OLDER
 from greenlane.report.markdown import block, code, folded, table, text
-from greenlane.review.model import Claim, ClaimState, LaneReview, Review, StageView, Verdict
+from greenlane.review.figures import interval
+from greenlane.review.model import (
+    Claim,
+    ClaimState,
+    Conflict,
+    FoundFinding,
+    LaneReview,
+    Review,
+    StageView,
+    Verdict,
+)
 
 SIGN = {
     Verdict.GREEN: "🟢",
@@ -30,8 +42,12 @@ CLAIM_WORD = {
     ClaimState.CONTRADICTED: "❌ contradicted",
     ClaimState.UNPROVEN: "❔ unproven",
 }
-OLDER = (Verdict.RED_ON_BASE, Verdict.KNOWN_RED)
 ORDER = tuple(SIGN)  # of the lane table; green lanes come last
+ON_DEVICE = ("ran-on-family", "ran-on-target")
+NOTHING = (Outcome.NOT_RUN, Outcome.BLOCKED)
+SYSTEMIC = 5  # one cause across more lanes than this is called so
+MOST_FINDINGS = 20
+MOST_CHANGES = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,49 +60,84 @@ class Section:
     short: str = ""
 
 
-def title(review: Review) -> str:
-    """One line: what needs whom."""
-    required = [lane for lane in review.lanes if lane.required]
-    reds = [lane for lane in required if lane.blocks and lane.verdict is not Verdict.NOT_RUN]
-    missing = [lane for lane in required if lane.verdict is Verdict.NOT_RUN]
-    if review.merge.state == "conflict":
-        return f"## 🔴 Conflicts with {code(review.base_commit)}: the author has to rebase"
-    if reds:
-        return f"## 🔴 {_count(reds, 'lane')} red: the author has to look"
-    if missing:
-        return f"## ⚪ Nothing is red, but {_count(missing, 'lane')} not proven: somebody has to run them"
-    return f"## 🟢 All {len(required)} required lanes are proven at this commit"
-
-
-def _count(items: list[Any], word: str) -> str:
-    return f"{len(items)} {word}{'s are' if len(items) != 1 else ' is'}"
-
-
 def binding(review: Review) -> str:
     """What all this speaks of."""
-    tree = f", merged tree {code(review.merge.tree[:12])}" if review.merge.tree else ""
-    behind = f", {review.merge.behind} commits behind it" if review.merge.behind else ""
     head = f"{code(review.head[:12])} {text(review.head_subject, 80)}"
-    return f"For {head} onto {code(review.base_commit)} {code(review.base[:12])}{behind}{tree}."
+    behind = f", which is {counted(review.merge.behind, 'commit')} ahead" if review.merge.behind else ""
+    tree = f" Their merge is the tree {code(review.merge.tree[:12])}." if review.merge.tree else ""
+    return f"{head} onto {code(review.base_commit)} {code(review.base[:12])}{behind}.{tree}"
+
+
+def broken(review: Review) -> str:
+    return f"### Matrix\n\n{block(review.broken)}" if review.broken else ""
 
 
 def conflicts(review: Review) -> str:
-    lines = []
-    for conflict in review.merge.conflicts:
-        where = ", ".join(f"{first}-{last}" for first, last in conflict.hunks[:5])
-        own = " (this change's own lines)" if conflict.own else ""
-        lines.append(f"- {code(conflict.file)} {f'lines {where} of the merge' if where else ''}{own}")
+    lines = [f"- {_conflict(conflict)}" for conflict in review.merge.conflicts]
     for other, found in review.merge.others.items():
         files = ", ".join(code(conflict.file) for conflict in found[:5])
-        lines.append(f"- also conflicts with {code(other)} in {files}")
+        lines.append(f"- {code(other)}, another open change, conflicts with this one in {files}")
     if review.merge.state == "unknown":
         lines.append(f"- Whether it merges is not known: {text(review.merge.reason)}")
     return "### Merge\n\n" + "\n".join(lines) if lines else ""
 
 
-def lane_table(lanes: Iterable[LaneReview]) -> str:
-    rows = [_row(lane) for lane in sorted(lanes, key=lambda lane: (ORDER.index(lane.verdict), lane.id))]
-    return table(("lane", "verdict", "evidence", "exact", "bench", "commit"), rows) if rows else ""
+def _conflict(conflict: Conflict) -> str:
+    """Where the author has to look: lines of the head's own file."""
+    places = ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in conflict.hunks[:8])
+    word = "line" if len(conflict.hunks) == 1 and conflict.hunks[0][0] == conflict.hunks[0][1] else "lines"
+    where = f" {word} {places} of this change" if places else ""
+    gone = ", which this change removes" if conflict.gone else ""
+    other = "" if conflict.own else " (not lines that it changes)"
+    return f"{code(conflict.file)}{where}{gone}{other}"
+
+
+def counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def sentence(told: str) -> str:
+    """A reason that stands alone."""
+    return f"{text(told[:1].upper() + told[1:])}."
+
+
+def named(lanes: Sequence[str], most: int = 6) -> str:
+    """Lanes by name, the rest by their number."""
+    shown = ", ".join(code(lane) for lane in lanes[:most])
+    return f"{shown} and {len(lanes) - most} more" if len(lanes) > most else shown
+
+
+def findings(review: Review) -> str:
+    """What the checks say, each finding once: those of the red lanes open, bare notes folded."""
+    red = [found for found in review.findings if found.severity != "note"]
+    lines = [_found(found) for found in review.findings[:MOST_FINDINGS]]
+    if len(review.findings) > MOST_FINDINGS:
+        lines.append(f"- and {len(review.findings) - MOST_FINDINGS} more; `greenlane check` shows them")
+    if not red:
+        notes = counted(len(lines), "note") + " of the checks"
+        return folded(notes, "\n".join(lines)) if lines else ""
+    again = f"Again, without a compiler: {code('greenlane check')} at {code(review.head[:12])}."
+    return "\n".join(("### What the checks found", "", *lines, "", again))
+
+
+def _found(found: FoundFinding) -> str:
+    sign = {"error": "🔴", "warning": "🔴"}.get(found.severity, "ℹ️")
+    if sign == "🔴" and found.new_in == () and not found.whose_is_unknown:
+        sign = "🟤"
+    where = code(f"{found.file}:{found.line}")
+    said = f"- {sign} {code(found.rule)} {where}: {text(found.message)} — in {named(found.lanes)}"
+    near = [f"  - {code(f'{file}:{line}')}: {text(what, 160)}" for file, line, what in found.related[:3]]
+    return "\n".join((said, *near, *([f"  - To mend it: {text(found.suggestion)}"] if found.suggestion else [])))
+
+
+def lane_table(lanes: Iterable[LaneReview], head: str) -> str:
+    """A row per lane; a gate's column only where some lane has something to show in it."""
+    rows = [_row(lane, head) for lane in lanes]
+    header = ("lane", "verdict", "evidence", "exact", "bench", "commit")
+    shown = [at for at in range(len(header)) if at not in (3, 4) or any(row[at] != "—" for row in rows)]
+    if not rows:
+        return ""
+    return table(tuple(header[at] for at in shown), [tuple(row[at] for at in shown) for row in rows])
 
 
 def by_urgency(lanes: Iterable[LaneReview]) -> list[LaneReview]:
@@ -97,22 +148,34 @@ def by_urgency(lanes: Iterable[LaneReview]) -> list[LaneReview]:
     )
 
 
-def _row(lane: LaneReview) -> tuple[str, ...]:
+def _row(lane: LaneReview, head: str) -> tuple[str, ...]:
     star = "" if lane.required else " _(optional)_"
-    commit = code(lane.commit[:10]) + (" _stale_" if lane.stale else "") if lane.commit else "—"
-    evidence = " ".join(code(flag) for flag in lane.evidence) or "—"
-    missing = f"; needs {' '.join(code(flag) for flag in lane.missing)}" if lane.missing else ""
-    trust = " _fork_" if lane.trust == "fork" else ""
+    commit = "—"
+    if lane.commit:
+        commit = code(lane.commit[:10]) + (
+            f" _stale{'' if lane.commit != head else ', see below'}_" if lane.stale else ""
+        )
+    trust = {"fork": " _by the fork_", "local": " _by hand_"}.get(lane.trust or "", "")
     verdict = f"{SIGN[lane.verdict]} {lane.verdict}"
-    return (code(lane.id) + star, verdict, evidence + missing, _exact(lane), _bench(lane), commit + trust)
+    return (code(lane.id) + star, verdict, _evidence(lane), _exact(lane), _bench(lane), commit + trust)
+
+
+def _evidence(lane: LaneReview) -> str:
+    flags = [code(flag) + (f" ({code(lane.device_arch)})" if flag in ON_DEVICE and lane.device_arch else "")
+             for flag in lane.evidence]  # fmt: skip
+    if any(stage.outcome is Outcome.INERT for stage in lane.stages):
+        flags.append("_inert: no run reaches it_")
+    missing = f"needs {' '.join(code(flag) for flag in lane.missing)}" if lane.missing else ""
+    return "; ".join(part for part in (" ".join(flags), missing) if part) or "—"
 
 
 def _exact(lane: LaneReview) -> str:
     stage = _stage(lane, "exact")
-    if stage is None or stage.outcome == "not-run":
+    if stage is None or stage.outcome in NOTHING:
         return "—"
-    comparisons = [found for found in stage.measurements.get("comparisons", []) if isinstance(found, dict)]
-    counts = [found.get("positions", 0) for found in comparisons]
+    compared = stage.measurements.get("comparisons")
+    comparisons = [found for found in compared if isinstance(found, dict)] if isinstance(compared, list) else []
+    counts = [found.get("positions") for found in comparisons]
     positions = sum(count for count in counts if isinstance(count, int))
     return f"{stage.outcome} ({positions} tokens)" if positions else str(stage.outcome)
 
@@ -120,36 +183,61 @@ def _exact(lane: LaneReview) -> str:
 def _bench(lane: LaneReview) -> str:
     """The verdict of each metric with its interval, or the bare figure where there was no base."""
     stage = _stage(lane, "bench")
-    if stage is None or stage.outcome == "not-run":
+    if stage is None or stage.outcome in NOTHING:
         return "—"
-    metrics = stage.measurements.get("metrics", {})
-    parts = [_metric(name, found) for name, found in metrics.items() if isinstance(found, dict)]
+    metrics = stage.measurements.get("metrics")
+    found = metrics if isinstance(metrics, dict) else {}
+    parts = [_metric(name, metric) for name, metric in found.items() if isinstance(metric, dict)]
     return "; ".join(parts[:4]) or str(stage.outcome)
 
 
 def _metric(name: str, found: dict[str, Any]) -> str:
-    interval = found.get("interval")
-    if isinstance(interval, list | tuple) and [type(end) for end in interval] == [float, float]:
-        low, high = (f"{100 * end:+.1f}" for end in interval)
+    ends = interval(found)
+    if ends is not None:
+        low, high = (f"{100 * end:+.1f}" for end in ends)
         return f"{text(name, 24)} {text(found.get('verdict', ''), 12)} \\[{low}, {high}\\] %"
     median = found.get("median")
     shown = f"{float(median):.4g}" if isinstance(median, int | float) else "—"
-    return f"{text(name, 24)} {shown} {text(found.get('unit', ''), 16)}"
+    return f"{text(name, 24)} {shown} {text(found.get('unit') or '', 16)}".rstrip()
 
 
 def _stage(lane: LaneReview, name: str) -> StageView | None:
     return next((stage for stage in lane.stages if stage.stage == name), None)
 
 
-def red_lane(lane: LaneReview, head: str) -> str:
-    """What a person needs to mend one red lane: the error, where, how to see it again, what the checks say of it."""
-    stage = next((stage for stage in lane.stages if stage.outcome.is_red), None)
-    parts = [f"#### {SIGN[lane.verdict]} {code(lane.id)}: {lane.verdict}{_where(stage)}", text(lane.reason)]
-    if stage and (stage.message or stage.reason):
+def groups(reds: Sequence[LaneReview]) -> list[list[LaneReview]]:
+    """Lanes that fail alike are told together; those that the checks keep red are told by their findings."""
+    found: dict[tuple[str, ...], list[LaneReview]] = {}
+    for lane in reds:
+        stage = red_stage(lane)
+        if stage is not None and stage.stage == "check" and lane.findings:
+            continue
+        alike = (lane.fingerprint,) if lane.fingerprint else (lane.id,)
+        found.setdefault((lane.verdict, stage.stage if stage else "", *alike), []).append(lane)
+    return list(found.values())
+
+
+def red_stage(lane: LaneReview) -> StageView | None:
+    """The stage that a person has to look at."""
+    undecided = (stage for stage in lane.stages if stage.outcome is Outcome.UNDECIDED and lane.verdict is Verdict.VOID)
+    return next((stage for stage in lane.stages if stage.outcome.is_red), None) or next(undecided, None)
+
+
+def red_group(lanes: Sequence[LaneReview], head: str) -> str:
+    """What a person needs to mend a red: the error, where, how to see it again, what the checks say of it."""
+    lane = lanes[0]
+    stage = red_stage(lane)
+    who = named([one.id for one in lanes])
+    cause = f"one cause in {len(lanes)} lanes: " if len(lanes) > SYSTEMIC else ""
+    parts = [f"#### {SIGN[lane.verdict]} {cause}{who}: {lane.verdict}{_where(stage)}", sentence(lane.reason)]
+    if stage and (stage.message or stage.reason) and not _is_told(stage, lane.reason):
         parts.append(block(stage.message or str(stage.reason)))
-    parts += [f"- {finding}" for finding in _explaining(lane, stage)]
-    parts.append(_again(lane, head))
-    return "\n\n".join(parts)
+    explained = "\n".join(f"- {finding}" for finding in _explaining(lane, stage))
+    return "\n\n".join((*parts, *([explained] if explained else []), _again(lane, head)))
+
+
+def _is_told(stage: StageView, reason: str) -> bool:
+    return (stage.message or str(stage.reason)) in reason
 
 
 def _where(stage: StageView | None) -> str:
@@ -162,7 +250,8 @@ def _where(stage: StageView | None) -> str:
 def _again(lane: LaneReview, head: str) -> str:
     image = f", image {code(lane.image[:19])}" if lane.image else ""
     record = f", or {code(f'greenlane reproduce {lane.record[:12]}')}" if lane.record else ""
-    return f"Again: {code(f'nox -s {lane.id}')} at {code(head[:12])}{image}{record}"
+    mark = f". Fingerprint {code(lane.fingerprint)}" if lane.fingerprint else ""
+    return f"Again: {code(f'nox -s {lane.id}')} at {code(head[:12])}{image}{record}{mark}."
 
 
 def _explaining(lane: LaneReview, stage: StageView | None) -> list[str]:
@@ -177,58 +266,77 @@ def _finding(found: dict[str, Any]) -> str:
     return f"{code(found['rule'])} {code(place)}: {text(found['message'])}"
 
 
-def systemic(review: Review) -> str:
+def claim_table(review: Review) -> str:
+    """Each claim with its record. A row that the text's own section refuses already is not told twice."""
+    lines = {problem.line for problem in review.text_problems}
+    shown = [claim for claim in review.claims if not (claim.kind == "row" and claim.line in lines)]
+    rows = [(text(claim.text, 120), _claim_word(claim), text(claim.reason, 160)) for claim in shown]
+    return "### Claims\n\n" + table(("the text says", "", "because"), rows) if rows else ""
+
+
+def _claim_word(claim: Claim) -> str:
+    return "⚠️ too early" if claim.kind == "closes" else CLAIM_WORD[claim.state]
+
+
+def text_problems(review: Review) -> str:
     lines = [
-        f"- {len(event.lanes)} lanes fail alike ({code(event.fingerprint)}): {code(event.message)} in "
-        + ", ".join(code(lane) for lane in event.lanes[:8])
-        + ("…" if len(event.lanes) > 8 else "")
-        for event in review.systemic
+        f"- line {problem.line}: {text(problem.message)}"
+        for problem in sorted(review.text_problems, key=lambda one: one.line)
     ]
-    return "### One cause, many lanes\n\n" + "\n".join(lines) if lines else ""
-
-
-def claim_table(claims: tuple[Claim, ...]) -> str:
-    rows = [(text(claim.text, 120), CLAIM_WORD[claim.state], text(claim.reason, 160)) for claim in claims]
-    return "### Claims\n\n" + table(("the pull request says", "", "because"), rows) if rows else ""
+    return "### The pull request's text\n\n" + "\n".join(lines) if lines else ""
 
 
 def policy(review: Review) -> str:
     if not review.policy_changes:
         return ""
     rows = [
-        (text(change.what, 80) + (" ⚠️" if change.loosens else ""), code(change.before, 80), code(change.after, 80))
-        for change in review.policy_changes
-    ]
-    told = "This change edits its own rules. They are judged by the merge base's, and take effect after the merge."
-    return f"### Policy changes\n\n{told}\n\n" + table(("what", "before", "after"), rows)
+        (text(change.what, 120) + (" ⚠️ loosens" if change.loosens else ""), code(change.before, 80),
+         code(change.after, 80))
+        for change in review.policy_changes[:MOST_CHANGES]
+    ]  # fmt: skip
+    told = "This change edits its own rules. It is judged by the merge base's; its own take effect after the merge."
+    more = len(review.policy_changes) - MOST_CHANGES
+    rest = f"\n\n{counted(more, 'more edit')} of the matrix." if more > 0 else ""
+    return f"### Policy changes\n\n{told}\n\n" + table(("what", "before", "after"), rows) + rest
 
 
 def older_reds(review: Review) -> str:
     rows = [
-        (code(lane.id), str(lane.verdict), text(lane.reason), text(lane.owner or "—", 40), _days(lane.age_days))
+        (code(lane.id), str(lane.verdict), _first_error(lane), text(lane.reason), text(lane.owner or "—", 40),
+         _days(lane.age_days))
         for lane in review.lanes
         if lane.verdict in OLDER
-    ]
+    ]  # fmt: skip
     if not rows:
         return ""
-    return folded(
-        f"{len(rows)} reds that this change did not make", table(("lane", "verdict", "why", "owner", "age"), rows)
-    )
+    summary = f"{counted(len(rows), 'lane')} {'was' if len(rows) == 1 else 'were'} red before this change"
+    return folded(summary, table(("lane", "verdict", "first error", "why", "owner", "age"), rows))
+
+
+def _first_error(lane: LaneReview) -> str:
+    stage = red_stage(lane)
+    if stage is None:
+        return "—"
+    return f"{stage.stage}: {text(stage.message or stage.reason or 'no error', 120)}"
 
 
 def _days(age: int | None) -> str:
-    return "—" if age is None else f"{age} days"
+    return "—" if age is None else counted(age, "day")
 
 
 def not_run(review: Review) -> str:
-    rows = [
-        (code(lane.id), text(lane.reason), code(lane.last_run[:10]) if lane.last_run else "never")
-        for lane in review.lanes
-        if lane.verdict is Verdict.NOT_RUN
-    ]
-    if not rows:
+    lanes = [lane for lane in review.lanes if lane.verdict is Verdict.NOT_RUN]
+    if not lanes:
         return ""
-    return folded(f"{len(rows)} lanes not proven", table(("lane", "why", "last ran on its target at"), rows))
+    summary = f"{counted(len(lanes), 'lane')} not proven at this commit"
+    reasons = {lane.reason for lane in lanes}
+    last = [code(lane.last_run[:10]) if lane.last_run else "never" for lane in lanes]
+    if len(reasons) > 1 or len(lanes) == 1:
+        rows = [(code(lane.id), text(lane.reason), ran) for lane, ran in zip(lanes, last, strict=True)]
+        return folded(summary, table(("lane", "why", "last ran on its target at"), rows))
+    rows_alike = [(code(lane.id), ran) for lane, ran in zip(lanes, last, strict=True)]
+    told = f"Of each lane: {text(reasons.pop())}."
+    return folded(summary, f"{told}\n\n{table(('lane', 'last ran on its target at'), rows_alike)}")
 
 
 def notes(review: Review) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from markupsafe import Markup
 
 from greenlane import __version__
+from greenlane.errors import MatrixError
 from greenlane.report import signs
 from greenlane.report.page.grid import grid
 from greenlane.report.page.headline import headline
@@ -40,8 +41,8 @@ def render(page: Page, templates: Templates) -> str:
     return templates.render(
         "page/page.html",
         policy=f"{NO_OTHER_SOURCE}; style-src '{_hashed(style)}'; script-src '{_hashed(script)}'",
-        style=_inline(style, "style"),
-        script=_inline(script, "script"),
+        style=_inline("page/page.css", style, "style"),
+        script=_inline("page/page.js", script, "script"),
         version=__version__,
         project=page.project,
         made=(page.made or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC"),
@@ -71,10 +72,10 @@ def _hashed(content: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"
 
 
-def _inline(content: str, element: str) -> Markup:
+def _inline(name: str, content: str, element: str) -> Markup:
     """Content of an element that no escape works in; it comes from a template, never from a record."""
     if f"</{element}" in content.lower():
-        raise ValueError(f"page/page: the {element} holds its own end tag")
+        raise MatrixError(f"{name}: holds its own end tag; write it in two parts")
     return Markup(content)
 
 
