@@ -95,9 +95,11 @@ def test_no_checkout_leaves_its_token_behind(path: Path) -> None:
 def test_rights_are_few_and_each_job_names_its_own() -> None:
     for path in (RUN, COMMENT):
         assert yaml.safe_load((ROOT / path).read_text())["permissions"] == {}
-    assert {name: job["permissions"] for name, job in jobs(RUN).items()} == dict.fromkeys(
-        ("plan", "lanes_1", "gate"), {"contents": "read"}
-    )
+    assert {name: job["permissions"] for name, job in jobs(RUN).items()} == {
+        "plan": {"contents": "read"},
+        "lanes_1": {"contents": "read"},
+        "gate": {"contents": "read"},
+    }
     assert {name: job["permissions"] for name, job in jobs(COMMENT).items()} == {
         "comment": {"actions": "read", "checks": "write", "contents": "read", "pull-requests": "write"},
         "keep": {"actions": "read", "contents": "write"},
@@ -113,7 +115,7 @@ def test_the_run_has_no_secret_and_its_lanes_no_token() -> None:
 
 
 def test_the_commenter_checks_out_and_names_nothing_of_the_change() -> None:
-    """No `ref` or `repository` on a checkout, and nothing that a stranger chose goes anywhere but into a group's name."""
+    """No `ref` or `repository` on a checkout, and what a stranger chose goes into nothing but a group's name."""
     for step in steps(COMMENT):
         assert not {"ref", "repository"} & set(step.get("with", {})), step
         assert "workflow_run" not in str(step), step
