@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +24,16 @@ from greenlane.images.inputs import Inputs
 
 LABEL = "greenlane.inputs"
 PROJECT = "greenlane.project"
-TAIL = 20
+TAIL = 20  # lines of the log that are shown
+SEARCHED = 300  # and those that are searched for a cause outside of the Dockerfile
+# What a build says when the network, an archive or the disk failed it, not the Dockerfile.
+OUTSIDE = re.compile(
+    r"Temporary failure (?:resolving|in name resolution)|Could not (?:resolve|connect)"
+    r"|Connection (?:timed out|refused|reset)"
+    r"|Network is unreachable|no such host|i/o timeout|TLS handshake timeout|failed to (?:do request|resolve source)"
+    r"|Failed to establish a new connection|Read timed out|\b50[234] (?:Bad Gateway|Service|Gateway)|toomanyrequests"
+    r"|[Nn]o space left on device|Hash Sum mismatch|Cannot connect to the Docker daemon|connection error: desc"
+)
 FIRST_CLI_WITH_BUILDX = 23  # older ones build by BuildKit themselves, newer ones only through the plugin
 
 
@@ -90,8 +100,13 @@ def _build(
         environment = {**os.environ, "DOCKER_HOST": base_url, "DOCKER_BUILDKIT": "1" if cli.buildkit else "0"}
         environment |= inputs.host_args
         tail = _stream(command, folder, environment, file, on_line, cancel)
-    if tail is not None:
-        raise BuildFailed(f"the image {inputs.name} does not build (log: {log})\n" + "\n".join(tail))
+    if tail is None:
+        return
+    if (why := next(filter(OUTSIDE.search, tail), None)) is not None:
+        raise EnvironmentMissing(
+            f"the image {inputs.name} can't be built here (log: {log}): {why.strip()}; run it again"
+        )
+    raise BuildFailed(f"the image {inputs.name} does not build (log: {log})\n" + "\n".join(tail))
 
 
 def arguments(cli: Cli, inputs: Inputs) -> list[str]:
@@ -116,7 +131,7 @@ def _stream(
     cancel: Callable[[], bool],
 ) -> list[str] | None:
     """Runs the build; None when it succeeded, else its last lines."""
-    tail: list[str] = []
+    tail: deque[str] = deque(maxlen=SEARCHED)
     process = subprocess.Popen(
         command, cwd=folder, env=environment, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
@@ -126,7 +141,7 @@ def _stream(
         for line in process.stdout:
             file.write(line)
             on_line(line.rstrip("\n"))
-            tail = [*tail[-TAIL + 1 :], line.rstrip("\n")]
+            tail.append(line.rstrip("\n"))
             if cancel():
                 break
     finally:
@@ -137,7 +152,7 @@ def _stream(
         code = process.wait()
     if cancel():
         raise EnvironmentMissing("stopped while the image was being built")
-    return None if code == 0 else tail
+    return None if code == 0 else list(tail)
 
 
 @contextmanager

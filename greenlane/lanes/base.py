@@ -9,7 +9,7 @@ from pathlib import Path
 
 from greenlane.errors import EnvironmentMissing
 from greenlane.gates.contract import Program
-from greenlane.lanes import pipeline, worktree
+from greenlane.lanes import infra, pipeline, worktree
 from greenlane.lanes.context import Context
 from greenlane.lanes.gate import program_in
 from greenlane.lanes.session import Session
@@ -51,7 +51,8 @@ def program(session: Session, context: Context, stack: ExitStack) -> Program:
 
 def _is_known(session: Session, lane: Lane, stage: Stage) -> bool:
     records = session.ledger.records(lane=lane.id, head=session.base or "")
-    return any(result.stage is stage for _, record in records if not record.dirty for result in record.stages)
+    results = (result for _, record in records if not record.dirty for result in record.stages)
+    return any(result.stage is stage and not infra.prevented(result) for result in results)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from greenlane.errors import EnvironmentMissing
 from greenlane.executors import Exit
+from greenlane.lanes import infra
 from greenlane.lanes.context import Context, Ended
 from greenlane.lanes.emulation import coverage, forget, wrapped
 from greenlane.matrix.model import Stage
@@ -32,6 +33,10 @@ def run_commands(
 def failed(context: Context, stage: Stage, ended: Exit) -> Ended:
     if ended.lost is not None:
         raise EnvironmentMissing(f"lane {context.lane.id}, {stage}: {ended.lost}")
+    if infra.disk_is_full(context.host.build, context.log.lines()):
+        raise EnvironmentMissing(
+            f"lane {context.lane.id}, {stage}: no space left on the disk; free some and run it again"
+        )
     if ended.timed_out:
         return Ended(Outcome.FAIL, f"stopped after {time_limit(context, stage):g} s, its time limit")
     if ended.out_of_memory:

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
+from greenlane.errors import EnvironmentMissing
 from greenlane.gates.contract import Program
-from greenlane.lanes import evidence, lease, machine, objects, places, plan, relevant, resume, reuse, stages
+from greenlane.lanes import evidence, infra, lease, machine, objects, places, plan, relevant, resume, reuse, stages
 from greenlane.lanes.context import Context, Ended
 from greenlane.lanes.first_error import first_error
 from greenlane.lanes.interrupt import Interrupted
@@ -20,9 +22,10 @@ from greenlane.lanes.summary import LaneEnd
 from greenlane.lanes.toolchain import toolchain
 from greenlane.lanes.tree import read
 from greenlane.matrix.model import Evidence, Lane, Stage
-from greenlane.record.model import SCHEMA, Finding, Outcome, Record, StageResult
+from greenlane.record.model import SCHEMA, Finding, Outcome, Record, StageResult, Toolchain
 
 OpenBase = Callable[[Session, Context, ExitStack], Program]
+CUT = "interrupted; the same command goes on where it was cut"
 TAIL = 15  # lines of a red stage's log that are shown
 
 
@@ -36,21 +39,43 @@ class Course:
 
 
 def run(session: Session, lane: Lane, base: OpenBase | None = None) -> LaneEnd:
-    """Runs what the lane's last run left undone, and writes the record. `base` makes the base's build for a gate."""
+    """Runs what the lane's last run left undone, and writes the record. `base` makes the base's build for a gate.
+
+    What the machine prevents is no verdict on the lane: it is recorded as such, and the next call goes on from there.
+    """
     started, clock = _now(), time.monotonic()
     folder = session.state.lane(session.name_of(lane))
     if session.options.fresh:
         folder.forget()
+    course, context, prevented = Course({}), None, None
     with ExitStack() as stack:
-        places.say_where(session, lane)
-        context = open_context(session, lane, stack)
-        if base is not None:
-            context.base = lambda: base(session, context, stack)
-        course = run_stages(session, context)
-        record = _record(session, context, course, started, time.monotonic() - clock)
-    record_id = session.ledger.put(record)
-    folder.progress.unlink(missing_ok=True)
-    return LaneEnd(lane.id, record, record_id, tail=course.tail)
+        try:
+            places.say_where(session, lane)
+            context = open_context(session, lane, stack)
+            course.results = context.results
+            if base is not None:
+                context.base = partial(base, session, context, stack)
+            run_stages(session, context, course)
+        except (EnvironmentMissing, OSError) as error:
+            if session.cancel.is_set():
+                raise Interrupted(CUT) from error
+            prevented = infra.reason(error)
+            log = None if context is None else _log(context)
+            infra.cut(course.results, infra.stages(session, lane), prevented, log)
+        record = _record(session, lane, context, course, started, time.monotonic() - clock)
+    return _written(session, lane, record, course, prevented)
+
+
+def _written(session: Session, lane: Lane, record: Record, course: Course, prevented: str | None) -> LaneEnd:
+    try:
+        record_id = session.ledger.put(record)
+    except (EnvironmentMissing, OSError):
+        if prevented is None:
+            raise
+        return LaneEnd(lane.id, prevented=prevented)  # what prevented the lane prevents its record: a full disk
+    if prevented is None:
+        session.state.lane(session.name_of(lane)).progress.unlink(missing_ok=True)
+    return LaneEnd(lane.id, record, record_id, prevented=prevented, tail=course.tail)
 
 
 def open_context(session: Session, lane: Lane, stack: ExitStack, card: lease.Card | None = None) -> Context:
@@ -77,13 +102,13 @@ def open_context(session: Session, lane: Lane, stack: ExitStack, card: lease.Car
     )
 
 
-def run_stages(session: Session, context: Context) -> Course:
+def run_stages(session: Session, context: Context, course: Course | None = None) -> Course:
     """The stages in order. After a red one the rest is blocked; what was green before a cut is not run again."""
+    course = course or Course(context.results)
     lane = context.lane
     tree_digest = relevant.digest(context.tree, session.matrix, lane)
     key = resume.inputs_key(lane, tree_digest, context.executor.name, session.base, session.image)
     done = resume.load(context.folder.progress, key)
-    course = Course(context.results)
     for stage in plan.stages_of(lane, context.executor.name, session.options.until):
         red = next((result.stage for result in course.results.values() if result.outcome.is_red), None)
         if red is not None:
@@ -113,7 +138,7 @@ def _run_stage(session: Session, context: Context, course: Course, stage: Stage)
     finally:
         context.log.close()
     if session.cancel.is_set():
-        raise Interrupted("interrupted; the same command goes on where it was cut")
+        raise Interrupted(CUT)
     result = _result(context, stage, ended, started, time.monotonic() - clock)
     course.results[stage] = result
     course.findings += ended.findings
@@ -127,7 +152,6 @@ def _result(context: Context, stage: Stage, ended: Ended, started: str, seconds:
     if error is None and ended.outcome is Outcome.FAIL and stage is not Stage.CHECK:
         inside = context.executor.inside
         error = first_error(context.log.lines(), stage, str(inside.source), str(inside.build))
-    log = context.log.path
     return StageResult(
         stage=stage,
         outcome=ended.outcome,
@@ -135,17 +159,27 @@ def _result(context: Context, stage: Stage, ended: Ended, started: str, seconds:
         started=started,
         duration_s=round(seconds, 3),
         first_error=error,
-        log=None if log is None else log.relative_to(context.folder.state).as_posix(),
+        log=_log(context),
         measurements=dict(ended.measurements),
     )
 
 
-def _record(session: Session, context: Context, course: Course, started: str, seconds: float) -> Record:
-    lane, tree = context.lane, context.tree
+def _log(context: Context) -> str | None:
+    """The log of the newest stage, relative to the state folder."""
+    log = context.log.path
+    return None if log is None else log.relative_to(context.folder.state).as_posix()
+
+
+def _record(
+    session: Session, lane: Lane, context: Context | None, course: Course, started: str, seconds: float
+) -> Record:
+    """The record of what ran; without a context the lane never had a place to run in."""
+    tree = session.tree
+    device = context.device if context else None
     results = tuple(course.results.values())
     moved = read(tree.path).digest() != tree.digest()
     built = course.results.get(Stage.BUILD)
-    proven: tuple[Evidence, ...] = evidence.evidence(lane, results, context.device)
+    proven: tuple[Evidence, ...] = evidence.evidence(lane, results, device)
     return Record(
         schema=SCHEMA,
         lane=lane.id,
@@ -153,9 +187,9 @@ def _record(session: Session, context: Context, course: Course, started: str, se
         base=tree.base or session.base,
         merge_tree=tree.merge_tree,
         dirty=tree.dirty or moved,
-        digests=reuse.digests(session, lane, image=context.image),
-        toolchain=toolchain(context.host.build, lane.toolkit, objects.architectures(built)),
-        device=context.device,
+        digests=reuse.digests(session, lane, image=context.image if context else None),
+        toolchain=_toolchain(context, lane, built),
+        device=device,
         evidence=() if moved else proven,
         stages=results,
         findings=course.findings,
@@ -165,8 +199,14 @@ def _record(session: Session, context: Context, course: Course, started: str, se
         trust=places.trust(),
         started=started,
         duration_s=round(seconds, 3),
-        family=evidence.family(lane, proven, context.device),
+        family=evidence.family(lane, proven, device),
     )
+
+
+def _toolchain(context: Context | None, lane: Lane, built: StageResult | None) -> Toolchain:
+    if context is None:
+        return Toolchain(toolkit=lane.toolkit)
+    return toolchain(context.host.build, lane.toolkit, objects.architectures(built))
 
 
 def _now() -> str:

@@ -51,7 +51,8 @@ def known_image(session: Session, lane: Lane) -> str | None:
     """Hex id of the image that the lane would run in, where it stands already."""
     if session.image is not None or lane.image is None:
         return session.image
-    return find(daemons.required().client, inputs(lane.image, session.tree.path))
+    daemon = daemons.find()
+    return None if daemon is None else find(daemon.client, inputs(lane.image, session.tree.path))
 
 
 def say_where(session: Session, lane: Lane) -> None:

@@ -15,7 +15,7 @@ from greenlane.errors import EnvironmentMissing, GreenlaneError, MatrixError
 from greenlane.executors import daemon as daemons
 from greenlane.executors.docker import sweep
 from greenlane.executors.watchdog import Watchdog
-from greenlane.lanes import base, pipeline, places, plan, progress, reuse, summary
+from greenlane.lanes import base, infra, pipeline, places, plan, progress, reuse, summary
 from greenlane.lanes.interrupt import Interrupted, cancelled_by_signals
 from greenlane.lanes.session import Options, Session, open_session
 from greenlane.lanes.summary import LaneEnd
@@ -61,7 +61,9 @@ def run_lanes(session: Session, lanes: Sequence[Lane], console: Console) -> list
 def sweep_leftovers(session: Session, lanes: Sequence[Lane]) -> None:
     """Removes containers of greenlanes that are no more, where a lane of this call uses containers at all."""
     if any(places.executor_name(session, lane) == places.DOCKER for lane in lanes):
-        sweep(daemons.required())
+        daemon = daemons.find()
+        if daemon is not None:
+            sweep(daemon)
 
 
 def run_unless_red(session: Session, lane: Lane, red: threading.Event) -> LaneEnd:
@@ -83,11 +85,8 @@ def run_lane(session: Session, lane: Lane) -> LaneEnd:
         if end.exit_code == 1 and session.base is not None:
             base.rerun(session, lane, end)
         return end
-    except EnvironmentMissing as error:
-        return LaneEnd(lane.id, prevented=str(error))
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        return LaneEnd(lane.id, prevented=f"{where}{error.strerror or error}; free space or mend the rights")
+    except (EnvironmentMissing, OSError) as error:
+        return LaneEnd(lane.id, prevented=infra.reason(error))
     except GreenlaneError:
         session.cancel.set()
         raise

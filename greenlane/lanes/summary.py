@@ -18,7 +18,7 @@ from greenlane.record.model import Outcome, Record, StageResult
 
 @dataclass(frozen=True, slots=True)
 class LaneEnd:
-    """How a lane of this call ended: with a record, or with the reason why there is none."""
+    """How a lane of this call ended: with a record, unless nothing began or nothing could be written."""
 
     lane: str
     record: Record | None = None
@@ -29,7 +29,7 @@ class LaneEnd:
 
     @property
     def exit_code(self) -> int:
-        if self.record is None:
+        if self.record is None or self.prevented is not None:
             return 0 if self.skipped else 3
         if self.record.outcome.is_red or any(stage.outcome.is_red for stage in self.record.stages):
             return 1
@@ -45,11 +45,11 @@ def exit_code(ends: Sequence[LaneEnd]) -> int:
 def show(ends: Sequence[LaneEnd], console: Console) -> None:
     for end in ends:
         console.print()
-        if end.record is not None:
-            _show_record(end, end.record, console)
-        else:
+        if end.record is None or end.prevented is not None:
             why = "not begun: an earlier lane is red (--keep-going runs them all)" if end.skipped else end.prevented
             console.print(Text(f"– {end.lane}: {why}", style="yellow"))
+        if end.record is not None:
+            _show_record(end, end.record, console)
 
 
 def _show_record(end: LaneEnd, record: Record, console: Console) -> None:

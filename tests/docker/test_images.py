@@ -40,6 +40,16 @@ def test_a_dockerfile_that_doesnt_build_is_red_with_the_end_of_its_log(boxed: Pr
     assert boxed.stages()["image"]["outcome"] == "fail" and boxed.stages()["test"]["outcome"] == "blocked"
 
 
+def test_an_image_that_the_network_fails_is_no_red(boxed: Project) -> None:
+    said = "Err:1 archive forky InRelease  Temporary failure resolving 'archive'"
+    (boxed.root / "docker/box.Dockerfile").write_text(f'FROM debian:forky\nRUN echo "{said}" && exit 100\n')
+    box(boxed)
+    assert boxed.greenlane("run", "cpu").returncode == 3
+    image = boxed.stages()["image"]
+    assert image["first_error"]["rule"] == "infra"  # type: ignore[index]
+    assert "Temporary failure resolving" in str(image["reason"])
+
+
 def test_a_base_that_is_here_is_not_seeded_again(boxed: Project) -> None:
     assert boxed.greenlane("images", "seed").stdout == "debian:forky is here already\n"
 
