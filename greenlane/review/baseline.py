@@ -129,6 +129,11 @@ def _grouped(stages: Iterable[StageRow], commits: dict[str, datetime]) -> dict[t
     return dict(found)
 
 
+def commits(repository: Path, tip: str) -> frozenset[str]:
+    """The newest commits of the base."""
+    return frozenset(_ancestors(repository, tip))
+
+
 def _ancestors(repository: Path, commit: str) -> dict[str, datetime]:
     """Commit -> commit time, the given one first. Commit times come from strangers' clocks and are clamped to now."""
     lines = git_text(repository, "log", f"--max-count={ANCESTORS}", "--format=%H %ct", commit).splitlines()

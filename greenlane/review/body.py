@@ -20,4 +20,5 @@ def problems(text: str, matrix: Matrix) -> tuple[TextProblem, ...]:
     from greenlane.checks.rules.record import problems as found
 
     told = found(text[:MAX_BODY], config.record, matrix)
-    return tuple(TextProblem(line, message, tuple(lanes)) for line, message, lanes in islice(told, MOST))
+    blocks = config.severity_of(Rule.RECORD) == "error"
+    return tuple(TextProblem(line, message, tuple(lanes), blocks) for line, message, lanes in islice(told, MOST))

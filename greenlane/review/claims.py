@@ -84,13 +84,14 @@ def _stranger(text: str, court: Witnesses) -> str | None:
 
 
 def _scope(text: str, standings: Mapping[str, Standing]) -> list[Standing]:
-    """The lanes that a sentence names: by id, by arch, else by backend (and toolkit, where it gives a version)."""
+    """The lanes that a sentence names: by id or arch, and by backend where it names none of that backend's lanes."""
     words = text.lower()
-    for names in (_id, _arch, _backend):
-        chosen = [standing for standing in standings.values() if names(standing.lane, words)]
-        if chosen:
-            return chosen
-    return []
+    chosen = {name for name, found in standings.items() if _id(found.lane, words) or _arch(found.lane, words)}
+    narrowed = {standings[name].lane.backend for name in chosen}
+    for name, found in standings.items():
+        if found.lane.backend not in narrowed and _backend(found.lane, words):
+            chosen.add(name)
+    return [found for name, found in standings.items() if name in chosen]
 
 
 def _word(name: str | None, text: str) -> bool:
@@ -124,7 +125,11 @@ def _bound(kind: Kind, sentence: str, number: int, lanes: list[Standing], court:
     worst = max(answers, key=lambda answer: ORDER.index(answer[1]))
     state = worst[1]
     named = tuple(standing.lane.id for standing, found, _, _ in answers if found is state)
-    return Claim(sentence[:SHOWN], kind.name, state, worst[2], lanes=named, commit=worst[3], line=number)
+    alike = f"; {len(named) - 1} more lane{'s' if len(named) > 2 else ''} likewise" if len(named) > 1 else ""
+    older = next((found for found in answers if found[1] is ClaimState.STALE), None)
+    partly = f"; {older[2]}" if older is not None and state is not ClaimState.STALE else ""
+    reason = worst[2] + alike + partly
+    return Claim(sentence[:SHOWN], kind.name, state, reason, lanes=named, commit=worst[3], line=number)
 
 
 def _answer(kind: Kind, sentence: str, standing: Standing, court: Witnesses) -> Answer:
@@ -141,7 +146,14 @@ def _answer(kind: Kind, sentence: str, standing: Standing, court: Witnesses) -> 
     for other in court.siblings.get(lane.id, []):
         if other.current is not None and other.current.trust != "fork" and _proves(kind, other.current, other.evidence):
             return ClaimState.OTHER_DEVICE, _elsewhere(lane, other.lane.arch), other.current.head
-    return ClaimState.UNPROVEN, f"{lane.id}: no record of this commit shows it", None
+    return ClaimState.UNPROVEN, f"{lane.id}: {_why_nothing(kind, record)}", None
+
+
+def _why_nothing(kind: Kind, record: Record | None) -> str:
+    red = next((stage.stage for stage in record.stages if stage.outcome.is_red), None) if record else None
+    if red is not None and list(Stage).index(red) < list(Stage).index(kind.stage):
+        return f"{red} is red at this commit, so {kind.stage} did not run"
+    return "no record of this commit shows it"
 
 
 def _proven(kind: Kind, standing: Standing, record: Record) -> Answer:
@@ -159,14 +171,20 @@ def _elsewhere(lane: Lane, arch: str | None) -> str:
 
 
 def _stale(kind: Kind, standing: Standing, court: Witnesses) -> Answer | None:
-    for row, why in standing.stale:
-        if str(kind.evidence) not in row.evidence or row.trust == "fork":
+    """An older proof of this change. What the base could do before it says nothing of the change."""
+    for stale in standing.stale:
+        row = stale.row
+        if stale.of_base or str(kind.evidence) not in row.evidence or row.trust == "fork":
             continue
         if kind.outcome is not None or kind.name == "mirror-exact":
             record = court.load(row.id)
             if record is None or not _proves(kind, record, row.evidence):
                 continue
-        told = f"proven for {row.head[:10]}, not for this commit" if row.head[:10] in why else f"shown, but {why}"
+        told = (
+            f"proven for {row.head[:10]}, not for this commit"
+            if stale.of_other
+            else f"shown, but the record {stale.why}"
+        )
         return ClaimState.STALE, f"{standing.lane.id}: {told}", row.head
     return None
 

@@ -19,6 +19,7 @@ class Gathered:
     finding: dict[str, Any]
     lanes: list[str] = field(default_factory=list)
     new_in: list[str] = field(default_factory=list)
+    unknown: bool = False
 
 
 def gathered(lanes: Iterable[LaneReview]) -> list[FoundFinding]:
@@ -31,6 +32,7 @@ def gathered(lanes: Iterable[LaneReview]) -> list[FoundFinding]:
             key = tuple(finding[name] for name in ("file", "line", "column", "rule", "message"))
             entry = found.setdefault(key, Gathered(finding))
             entry.lanes.append(lane.id)
+            entry.unknown |= lane.new_findings is None
             if lane.new_findings and faults.identity(Finding.model_validate(finding)) in lane.new_findings:
                 entry.new_in.append(lane.id)
     return sorted((_told(entry) for entry in found.values()), key=_order)
@@ -51,6 +53,7 @@ def _told(entry: Gathered) -> FoundFinding:
         message=finding["message"],
         lanes=tuple(entry.lanes),
         new_in=tuple(entry.new_in),
+        whose_is_unknown=entry.unknown,
         suggestion=suggestion["text"] if suggestion else None,
         related=tuple((near["file"], near["line"], near["message"]) for near in finding.get("related", ())),
     )

@@ -13,9 +13,10 @@ from greenlane.review import change as changes
 from greenlane.review.change import Change
 from greenlane.review.model import Conflict, MergeProbe
 
-MIDDLE, END = re.compile(rb"=======$"), re.compile(rb">>>>>>> ")
+START, MIDDLE, END = re.compile(rb"<<<<<<< "), re.compile(rb"=======$"), re.compile(rb">>>>>>> ")
 MAX_HUNKS = 50
 MAX_OTHERS = 200
+MAX_PLACES = 1_000  # of a conflicting block in its file
 MAX_BYTES = 4 * 1024 * 1024  # of a file whose conflicts are looked for line by line
 
 
@@ -68,7 +69,8 @@ def _conflict(repository: Path, tree: str, head: str, name: str, change: Change)
     merged, mine = _content(repository, f"{tree}:{name}"), _content(repository, f"{head}:{name}")
     hunks = tuple(islice(_hunks(merged.split(b"\n"), mine.split(b"\n")), MAX_HUNKS))
     own = any(change.holds(name, first, last) for first, last in hunks) if hunks else name in change.files
-    return Conflict(file=name, hunks=hunks, own=own, gone=not mine)
+    readable = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return Conflict(file=readable, hunks=hunks, own=own, gone=not mine)
 
 
 def _content(repository: Path, what: str) -> bytes:
@@ -79,27 +81,34 @@ def _content(repository: Path, what: str) -> bytes:
 
 
 def _hunks(merged: list[bytes], mine: list[bytes]) -> Iterator[tuple[int, int]]:
-    """Ranges of the head's lines, from one, that stand between ======= and >>>>>>> of the merged file.
-
-    A range is looked for behind the last one, so that equal lines elsewhere are not taken for it.
-    """
-    position, start = 0, None
-    for at, line in enumerate(merged):
-        if MIDDLE.match(line):
-            start = at + 1
-        elif END.match(line) and start is not None:
-            block, start = merged[start:at], None
-            found = _find(block, mine, position)
+    """Ranges of the head's lines, from one, that stand between ======= and >>>>>>> of the merged file."""
+    kept = 0  # lines of the merge that would be there if the head's side of each conflict were taken
+    side, drift = "both", 0
+    block: list[bytes] = []
+    for line in merged:
+        if side == "both" and START.match(line):
+            side = "base"
+        elif side == "base" and MIDDLE.match(line):
+            side, block = "head", []
+        elif side == "head" and END.match(line):
+            found = _nearest(block, mine, kept - len(block) + drift)
             if found is not None:
-                position = found + len(block)
+                drift = found - (kept - len(block))
                 yield found + 1, found + max(1, len(block))
+            side = "both"
+        elif side != "base":
+            kept += 1
+            if side == "head":
+                block.append(line)
 
 
-def _find(block: list[bytes], lines: list[bytes], start: int) -> int | None:
+def _nearest(block: list[bytes], lines: list[bytes], expected: int) -> int | None:
+    """Where the block stands in the file; of several places the one nearest to where it is expected."""
     if not block:
         return None
-    ends = range(start, len(lines) - len(block) + 1)
-    return next((at for at in ends if lines[at] == block[0] and lines[at : at + len(block)] == block), None)
+    ends = range(len(lines) - len(block) + 1)
+    places = (at for at in ends if lines[at] == block[0] and lines[at : at + len(block)] == block)
+    return min(islice(places, MAX_PLACES), key=lambda at: abs(at - expected), default=None)
 
 
 def _against_others(

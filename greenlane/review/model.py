@@ -147,6 +147,7 @@ class FoundFinding:
     message: str
     lanes: tuple[str, ...]  # whose record of this head holds it
     new_in: tuple[str, ...] = ()  # of these, where the base is known not to have it
+    whose_is_unknown: bool = False  # in some lane nobody can say whether the base has it
     suggestion: str | None = None
     related: tuple[tuple[str, int, str], ...] = ()  # file, line, what is there
 
@@ -158,6 +159,7 @@ class TextProblem:
     line: int
     message: str
     lanes: tuple[str, ...] = ()
+    blocks: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,11 +196,15 @@ class Review:
         if self.broken:
             return 2
         verdicts = {lane.verdict for lane in self.lanes if lane.required and lane.blocks}
-        if self.merge.state == "conflict" or verdicts - {Verdict.NOT_RUN}:
+        if self.merge.state == "conflict" or verdicts - {Verdict.NOT_RUN} or self._lacks_text:
             return 1
         if self.merge.state != "clean":
             return 3
         return 4 if verdicts else 0
+
+    @property
+    def _lacks_text(self) -> bool:
+        return any(problem.blocks for problem in self.text_problems)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -11,9 +11,8 @@ from pathlib import Path
 from greenlane.errors import MatrixError
 from greenlane.ledger import Ledger, history
 from greenlane.ledger.admission import instant
-from greenlane.ledger.index import Row
 from greenlane.matrix.model import Evidence, Lane, Stage
-from greenlane.record.git import commit_of, git_text
+from greenlane.record.git import commit_of, git, git_text
 from greenlane.record.model import Record, StageResult
 from greenlane.review import baseline, body, change, claims, faults, findings, merge, policy, standing
 from greenlane.review.model import LaneReview, MergeProbe, Review, StageView, Systemic, Verdict
@@ -44,7 +43,7 @@ def review(ledger: Ledger, asked: Asked) -> Review:
     ledger.mend()
     probe = merge.probe(asked.repository, base, head, asked.others)
     rules = policy.read(asked.repository, probe.merge_base or base, head, asked.matrix)
-    standings = standing.read(ledger, rules, head, probe, now)
+    standings = standing.read(ledger, rules, head, probe, now, baseline.commits(asked.repository, base))
     court = _court(ledger, asked.repository, rules, probe, base, head, standings, now)
     lanes = tuple(_lane(ledger, court, rules, found, now) for found in standings.values())
     return Review(
@@ -57,11 +56,15 @@ def review(ledger: Ledger, asked: Asked) -> Review:
         systemic=tuple(_systemic(lanes)),
         notes=tuple(_notes(asked, probe)),
         base_commit=asked.base,
-        head_subject=git_text(asked.repository, "log", "-1", "--format=%s", head),
+        head_subject=_subject(asked.repository, head),
         findings=tuple(findings.gathered(lanes)),
         text_problems=body.problems(asked.body, rules.ruling) if asked.body is not None else (),
         broken=rules.broken,
     )
+
+
+def _subject(repository: Path, commit: str) -> str:
+    return git(repository, "log", "-1", "--format=%s", commit).stdout.decode("utf-8", "replace").strip()
 
 
 def _commit(asked: Asked, revision: str, option: str) -> str:
@@ -126,10 +129,10 @@ def _lane(ledger: Ledger, court: Court, rules: Policy, found: Standing, now: dat
 
 def _without_record(rules: Policy, found: Standing) -> LaneReview:
     lane = found.lane
-    newest: tuple[Row, str] | None = found.stale[0] if found.stale else None
+    newest = found.stale[0] if found.stale else None
     told = "no record of this lane exists"
     if newest is not None:
-        told = f"no record speaks for this commit; the newest does not, since {newest[1]}"
+        told = f"its newest record {newest.why}"
     if lane.hosted_only and newest is None:
         told = f"not run here: {lane.hosted_only}"
     if rules.broken:
@@ -139,11 +142,11 @@ def _without_record(rules: Policy, found: Standing) -> LaneReview:
         verdict=Verdict.NOT_RUN,
         reason=told,
         missing=lane.require,
-        record=newest[0].id if newest else None,
-        commit=newest[0].head if newest else None,
+        record=newest.row.id if newest else None,
+        commit=newest.row.head if newest else None,
         stale=newest is not None,
         last_run=_last_run(found, None),
-        trust=newest[0].trust if newest else None,
+        trust=newest.row.trust if newest else None,
     )
 
 

@@ -14,6 +14,7 @@ MAX_LINE = 4_000
 
 COMMENT = re.compile(r"<!--.*?(-->|\Z)", re.DOTALL)
 FENCE = re.compile(r"^(```|~~~).*?(^\1|\Z)", re.DOTALL | re.MULTILINE)
+BULLET = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+(?:\[[xX]\]\s+)?")
 OPEN_TASK = re.compile(r"^\s*[-*+]\s+\[ \]")
 BREAK = re.compile(r"(?<=[.;!?])\s+|,\s+(?:and\s+)?|\s+and\s+(?=\w+\W)")
 
@@ -127,7 +128,27 @@ def lines(body: str) -> Iterator[tuple[int, str]]:
 
 
 def sentences(line: str) -> list[str]:
-    return [part.strip() for part in BREAK.split(line) if part and part.strip()]
+    """The parts of a line, one claim each. What only goes on, as in "clean on CUDA and ROCm", stays with its claim.
+
+    >>> sentences("- Builds clean on CUDA and ROCm 7.x, token-exact on gfx1100.")
+    ['Builds clean on CUDA and ROCm 7.x', 'token-exact on gfx1100.']
+    """
+    text = BULLET.sub("", line)
+    found: list[tuple[int, int]] = []
+    start, continued = 0, False
+    for joint in (*BREAK.finditer(text), None):
+        end = joint.start() if joint else len(text)
+        if continued and _goes_on(text[slice(*found[-1])], text[start:end]):
+            found[-1] = (found[-1][0], end)
+        elif text[start:end].strip():
+            found.append((start, end))
+        if joint is not None:
+            start, continued = joint.end(), bool(found) and joint[0].strip() != ""
+    return [text[slice(*ends)].strip() for ends in found]
+
+
+def _goes_on(claim: str, more: str) -> bool:
+    return kind_of(claim) is not None and kind_of(more) is None and not NEGATION.search(more)
 
 
 def kind_of(sentence: str) -> Kind | None:

@@ -35,6 +35,16 @@ WHERE = {Evidence.EMULATED, Evidence.RAN_ON_FAMILY, Evidence.RAN_ON_TARGET}
 PLACE = ("device", "arch", "archs", "emulate")  # of a lane: what makes a run one on its target
 
 
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """A record that does not speak for this commit."""
+
+    row: Row
+    why: str
+    of_other: bool = False  # of another commit
+    of_base: bool = False  # of a commit that the base has too: it says nothing of the change
+
+
 @dataclass(frozen=True)
 class Standing:
     """One lane's records, newest first."""
@@ -45,11 +55,11 @@ class Standing:
     others: tuple[Record, ...] = ()  # further records of the same inputs
     evidence: tuple[str, ...] = ()  # of the current record, as far as the policy accepts it
     refused: str | None = None  # why some of its evidence is not accepted
-    stale: tuple[tuple[Row, str], ...] = ()  # older or other records, and why they don't speak for this commit
+    stale: tuple[Stale, ...] = ()  # those of this commit, then of the change's other commits, then of the base
 
     def stale_with(self, flag: str) -> Row | None:
         """The newest of the stale records that carries the flag; a fork's own word is none."""
-        return next((row for row, _ in self.stale if flag in row.evidence and row.trust != "fork"), None)
+        return next((old.row for old in self.stale if flag in old.row.evidence and old.row.trust != "fork"), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +71,15 @@ class Bench:
     head: str
     merge: MergeProbe
     latest: str  # start of a record that is still believed, as the index writes it
+    base: frozenset[str]  # commits that the base has
 
 
-def read(ledger: Ledger, policy: Policy, head: str, merge: MergeProbe, now: datetime) -> dict[str, Standing]:
+def read(
+    ledger: Ledger, policy: Policy, head: str, merge: MergeProbe, now: datetime, base: frozenset[str] = frozenset()
+) -> dict[str, Standing]:
     """Standing of every lane of the policy. Loads only what speaks for this head."""
     rows: Mapping[str, list[Row]] = _by_lane(ledger)
-    bench = Bench(ledger, policy, head, merge, sortable((now + CLOCK_SLACK).isoformat()))
+    bench = Bench(ledger, policy, head, merge, sortable((now + CLOCK_SLACK).isoformat()), base - {head})
     return {name: _standing(bench, lane, rows.get(name, [])) for name, lane in policy.lanes().items()}
 
 
@@ -80,21 +93,22 @@ def _by_lane(ledger: Ledger) -> dict[str, list[Row]]:
 def _standing(bench: Bench, lane: Lane, rows: list[Row]) -> Standing:
     head_lane = bench.policy.head_lanes.get(lane.id)
     current: list[tuple[str, Record]] = []
-    stale: list[tuple[Row, str]] = []
+    stale: list[Stale] = []
     candidates: list[Row] = []
     for row in rows:
         reason = _why_stale(row, bench, head_lane)
         if reason is None:
             candidates.append(row)
         else:
-            stale.append((row, reason))
+            stale.append(Stale(row, reason, row.head != bench.head, row.head in bench.base))
     candidates.sort(key=lambda row: _rank(row.trust))  # stable: newest first within one trust
     for row in candidates[:ASKED]:
         record, reason = _loaded(bench, row)
         if record is not None:
             current.append((row.id, record))
         else:
-            stale.append((row, str(reason)))
+            stale.append(Stale(row, str(reason)))
+    stale.sort(key=lambda old: (old.of_base, old.of_other))  # stable: newest first
     if not current:
         return Standing(lane, stale=tuple(stale))
     current.sort(key=lambda pair: _rank(pair[1].trust))
@@ -109,16 +123,18 @@ def _rank(trust: str) -> int:
 
 
 def _why_stale(row: Row, bench: Bench, lane: Lane | None) -> str | None:
+    if row.head in bench.base:
+        return f"is of the base's commit {row.head[:10]}, before this change"
     if row.head != bench.head:
-        return f"it is of commit {row.head[:10]}"
+        return f"is of commit {row.head[:10]}"
     if row.dirty:
-        return "it is of a tree with uncommitted edits"
+        return "is of a tree with uncommitted edits"
     if lane is None:
-        return "this change removes the lane"
+        return "is of a lane that this change removes"
     if row.lane_digest != lane.digest:
-        return "the matrix has changed this lane since"
+        return "is of the lane as it was before the matrix changed it"
     if row.started > bench.latest:
-        return f"it says that it was begun in the future, at {row.started}: a clock is wrong"
+        return f"says that it was begun in the future, at {row.started}: a clock is wrong"
     return None
 
 
@@ -127,19 +143,19 @@ def _loaded(bench: Bench, row: Row) -> tuple[Record | None, str | None]:
     try:
         record = bench.ledger.get(row.id)
     except InvalidRecord:
-        return None, "its file is damaged"
+        return None, "is damaged"
     said = (record.lane, record.head, record.dirty, record.trust, record.digests.lane, sortable(record.started))
     if said != (row.lane, row.head, row.dirty, row.trust, row.lane_digest, row.started):
-        return None, "the index says something else of it than its file: run `greenlane ledger reindex`"
+        return None, "is not what the index says of it; greenlane ledger reindex mends the index"
     if record.merge_tree is not None and record.merge_tree != bench.merge.tree:
         return None, _why_merge_is_stale(record, bench.merge)
     return record, None
 
 
 def _why_merge_is_stale(record: Record, merge: MergeProbe) -> str:
-    with_base = f"it is of the merge with {(record.base or 'an unknown base')[:10]}"
+    with_base = f"is of the merge with {(record.base or 'an unknown base')[:10]}"
     if merge.state == "conflict":
-        return f"{with_base}, and there is no merge any more: the base has moved and conflicts"
+        return f"{with_base}, and the base has moved since and conflicts"
     if merge.state == "unknown":
         return f"{with_base}, and whether that is today's merge is not known"
     return f"{with_base}, and the base has moved since"

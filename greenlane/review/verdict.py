@@ -76,6 +76,8 @@ def judge(court: Court, lane: Lane, record: Record, missing: tuple[str, ...], ot
 
 def _why(record: Record) -> str:
     reasons = [f"{s.stage}: {s.reason}" for s in record.stages if s.outcome is Outcome.NOT_RUN and s.reason]
+    if Evidence.RAN_ON_FAMILY in record.evidence and record.device is not None and record.device.arch:
+        reasons.insert(0, f"it ran on a {record.device.arch}")
     return f" ({reasons[0]})" if reasons else ""
 
 

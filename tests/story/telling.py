@@ -1,7 +1,7 @@
-"""Tells the story of a port, commit by commit, in a scratch repository: real commits, real lanes, the real command line.
+"""Tells the story of a port, commit by commit, in a scratch repository: real commits, lanes and command lines.
 
-Two things stand for what the machine need not have: the stand-in toolkits of project/toolkit, against which the host's
-g++ compiles the GPU lanes (a kernel runs as a loop), and the graphics card that a run is given by name.
+Two things stand for what the machine need not have: the stand-in toolkits of project/toolkit, against which the
+host's g++ compiles the GPU lanes (a kernel runs as a loop), and the graphics card that a run is given by name.
 """
 
 from __future__ import annotations
@@ -114,6 +114,9 @@ class Telling:
         assert found.first_error is not None, f"{lane}: {stage} is not red"
         return found.first_error.fingerprint
 
+    def file_at(self, name: str, path: str) -> str:
+        return git_text(self.root, "show", f"{self.commits[name]}:{path}")
+
 
 def _copy(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -148,6 +151,11 @@ def normalised(comment: str, commits: dict[str, str]) -> str:
     """The comment without what differs from telling to telling: commits become their names, ids and times words."""
     for name, commit in commits.items():
         comment = re.sub(rf"\b{commit[:7]}[0-9a-f]*", f"<{name}>", comment)
-    comment = re.sub(r"(merged tree|greenlane reproduce) (`?)[0-9a-f]{12}", r"\1 \2<id>", comment)
-    comment = re.sub(r"`greenlane reproduce [0-9a-f]{12}`", "`greenlane reproduce <id>`", comment)
-    return re.sub(r"\b\d+ days?\b", "<n> days", comment)
+    for before, after in (
+        (r"(the tree `)[0-9a-f]{12}", r"\1<tree>"),
+        (r"(greenlane reproduce )[0-9a-f]{12}", r"\1<record>"),
+        (r"\b(x86_64|aarch64)\b", "<processor>"),
+        (r"\b\d+ days?\b", "<n> days"),
+    ):
+        comment = re.sub(before, after, comment)
+    return comment
