@@ -67,9 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check(arguments: argparse.Namespace) -> int:
-    from greenlane.checks import check
+    from greenlane.checks import verb
 
-    return check.command(arguments)
+    return verb.command(arguments)
 
 
 def shell(arguments: argparse.Namespace) -> int:

@@ -1,32 +1,39 @@
 """Break a tree on purpose, a seeded fault at a time, and count how many of them the checks find.
 
-    python bench/checks/mutants.py TREE --matrix FILE [--count 200] [--seed 1]
+    python bench/checks/mutants.py TREE --matrix FILE [--count 200] [--seed 1] [--judge FILE] [--verdicts FILE]
 
-A mutant counts as found when a finding appears that the unbroken tree doesn't have.
+Only mutants that really break a lane count: judge.py asks each lane's compiler, and --verdicts keeps its answers.
+Such a mutant counts as found when a red finding appears that the unbroken tree doesn't have.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import hashlib
+import json
 import random
 import re
 import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+
+from judge import Judge  # noqa: E402
 
 from greenlane.checks import check as checking  # noqa: E402
 from greenlane.checks.source import files as collecting  # noqa: E402
 from greenlane.checks.source.cache import Cache  # noqa: E402
-from greenlane.checks.source.facts import Trait  # noqa: E402
+from greenlane.checks.source.facts import Function, Trait  # noqa: E402
 from greenlane.checks.source.project import Project  # noqa: E402
-from greenlane.checks.source.slices import Life  # noqa: E402
+from greenlane.checks.source.slices import enclosing  # noqa: E402
+from greenlane.checks.source.view import LaneView  # noqa: E402
 from greenlane.matrix import load  # noqa: E402
 from greenlane.matrix.checks import ChecksConfig  # noqa: E402
 from greenlane.matrix.globs import first_match  # noqa: E402
@@ -37,8 +44,20 @@ class Mutant(NamedTuple):
     kind: str
     file: str
     line: int
-    column: int
-    text: str  # the new line
+    edits: tuple[tuple[int, str], ...]  # line, what stands there instead
+    name: str = ""  # of a definition that is renamed
+    renamed_in: tuple[str, ...] = ()  # lanes
+
+    @property
+    def key(self) -> str:
+        """Names a mutant without a line of the tree's own text."""
+        return hashlib.blake2b(repr(self).encode("utf-8", "backslashreplace"), digest_size=8).hexdigest()
+
+    def applied(self, data: bytes) -> bytes:
+        lines = data.decode("latin-1").split("\n")
+        for line, text in self.edits:
+            lines[line - 1] = text
+        return "\n".join(lines).encode("latin-1")
 
 
 def analyse(matrix: Matrix, root: Path, cache: Path) -> tuple[Project, checking.Report]:
@@ -68,7 +87,7 @@ def arguments_added(project: Project) -> Iterator[Mutant]:
                 at = line.find(call.name + "(", call.column - 1)
                 if at >= 0:
                     cut = at + len(call.name) + 1
-                    yield Mutant("argument added", path, call.line, call.column, line[:cut] + "0, " + line[cut:])
+                    yield Mutant("argument added", path, call.line, ((call.line, line[:cut] + "0, " + line[cut:]),))
 
 
 def guards_negated(project: Project) -> Iterator[Mutant]:
@@ -82,50 +101,82 @@ def guards_negated(project: Project) -> Iterator[Mutant]:
                 continue
             swapped = {"ifdef": "ifndef", "ifndef": "ifdef"}.get(directive.kind)
             line = file.raw_lines[directive.line - 1]
-            if swapped:
-                yield Mutant("guard negated", path, directive.line, 1, line.replace(directive.kind, swapped, 1))
-            elif directive.kind == "if":
-                yield Mutant("guard negated", path, directive.line, 1, f"#if !({directive.argument})")
+            text = line.replace(directive.kind, swapped, 1) if swapped else f"#if !({directive.argument})"
+            yield Mutant("guard negated", path, directive.line, ((directive.line, text),))
 
 
 def includes_moved(project: Project) -> Iterator[Mutant]:
-    """A guarded include of a vendor's header, or of a vendor's folder, put in front of its guard."""
-    from greenlane.checks.source import vendors
-    from greenlane.checks.source.slices import enclosing
-
+    """An #include put on the other side of a guard over lane macros: out of it, or into the next one below."""
     for path, views in project.in_scope():
         file = project.sources[path]
-        for view in views:
-            for edge in view.edges(path):
-                around = enclosing(file.structure, edge.include.line)
-                owner = vendors.of_header(edge.include.target) or (edge.path and vendors.of_path(edge.path))
-                if owner and around and edge.life == Life.LIVE:
-                    first = file.structure.chains[around[0][0]].first
-                    if first > 2:
-                        opener = file.raw_lines[first - 1]
-                        moved = file.raw_lines[edge.include.line - 1].strip()
-                        yield Mutant("include moved", path, first, 1, f"{moved}\n{opener}")
+        inside = [chain for chain in file.structure.chains if _asks(project, chain.arms[0].condition)]
+        for edge in views[0].edges(path):
+            line = edge.include.line
+            here = file.raw_lines[line - 1]
+            around = [file.structure.chains[index] for index, _ in enclosing(file.structure, line)]
+            outer = next((chain for chain in around if chain in inside and chain.first > 2), None)
+            if outer is not None:
+                opener = file.raw_lines[outer.first - 1]
+                edits = ((line, ""), (outer.first, f"{here.strip()}\n{opener}"))
+                yield Mutant("include moved", path, outer.first, edits)
+                continue
+            below = next((chain for chain in inside if chain.first > line), None)
+            if below is not None and edge.path is not None and not [chain for chain in around if chain in inside]:
+                opener = file.raw_lines[below.first - 1]
+                edits = ((line, ""), (below.first, f"{opener}\n{here.strip()}"))
+                yield Mutant("include moved", path, line, edits)
+
+
+def _asks(project: Project, text: str) -> bool:
+    return bool(set(re.findall(r"[A-Za-z_]\w*", text)) & project.universe)
 
 
 def callees_renamed(project: Project) -> Iterator[Mutant]:
-    """A definition renamed in the lanes that compile it, where other lanes keep theirs."""
+    """A definition that has another name in one lane, while its callers there keep the old one."""
     for path, views in project.in_scope():
-        if len(views) == len(project.views) or project.sources[path].is_header:
-            continue
         for function in project.facts(views[0], path).functions:
-            if function.traits & (Trait.INTERNAL | Trait.MEMBER | Trait.TEMPLATE | Trait.OPERATOR) or not function.has(
-                Trait.DEFINITION
-            ):
-                continue
-            if not _has_twin(project, path, function.name):
-                continue  # declared and nowhere defined would belong to a library
-            if function.name == "main" or not _is_called_elsewhere(project, path, function.name):
+            if function.traits & (Trait.MEMBER | Trait.OPERATOR) or not function.has(Trait.DEFINITION):
                 continue
             line = project.sources[path].raw_lines[function.line - 1]
-            at = line.find(function.name, function.column - 1)
-            if at >= 0:
-                text = line[:at] + function.name + "_moved" + line[at + len(function.name) :]
-                yield Mutant("callee renamed", path, function.line, function.column, text)
+            at = line.find(function.name + "(", function.column - 1)
+            if function.name == "main" or at < 0 or line.rstrip().endswith("\\"):
+                continue
+            renamed = line[:at] + function.name + "_moved" + line[at + len(function.name) :]
+            if len(views) < len(project.views) and _has_twin(project, path, function.name):
+                if not project.sources[path].is_header and _is_called(project, path, function):
+                    yield Mutant(
+                        "callee renamed",
+                        path,
+                        function.line,
+                        ((function.line, renamed),),
+                        function.name,
+                        tuple(view.id for view in views),
+                    )
+                continue
+            macro = _macro_of_one_lane(project, views)
+            if macro is not None and _is_called(project, path, function):
+                text = f"#ifdef {macro}\n{renamed}\n#else\n{line}\n#endif"
+                yield Mutant(
+                    "callee renamed",
+                    path,
+                    function.line,
+                    ((function.line, text),),
+                    function.name,
+                    tuple(view.id for view in views if view.lane.macros.get(macro) not in (None, "0")),
+                )
+
+
+def _macro_of_one_lane(project: Project, views: Sequence[LaneView]) -> str | None:
+    """A macro that is on in some of these lanes and off in others."""
+    for name in sorted(project.universe, reverse=True):
+        if 0 < len(_on(views, name)) < len(views):
+            return name
+    return None
+
+
+def _on(views: Sequence[LaneView], macro: str | None) -> tuple[str, ...]:
+    """The lanes that have a macro."""
+    return tuple(view.id for view in views if macro is None or view.lane.macros.get(macro) not in (None, "0"))
 
 
 def _has_twin(project: Project, path: str, name: str) -> bool:
@@ -137,12 +188,16 @@ def _has_twin(project: Project, path: str, name: str) -> bool:
     )
 
 
-def _is_called_elsewhere(project: Project, path: str, name: str) -> bool:
-    return any(
-        name in {call.name for call in project.facts(view, other).calls}
+def _is_called(project: Project, path: str, function: Function) -> bool:
+    """Called from somewhere beside itself, in each lane that reads the file."""
+    return all(
+        any(
+            call.name == function.name and not (other == path and function.first <= call.line <= function.last)
+            for other in project.lane_files[view.id]
+            for call in project.facts(view, other).calls
+        )
         for view in project.views
-        for other in view.units
-        if other != path and path in view.units
+        if path in project.lane_files[view.id]
     )
 
 
@@ -154,20 +209,18 @@ KINDS: tuple[Callable[[Project], Iterator[Mutant]], ...] = (
 )
 
 
-def pick(project: Project, count: int, seed: int) -> list[Mutant]:
-    """As many of each kind as there are, up to an equal share; what one kind lacks the others give."""
+def in_turn(project: Project, seed: int) -> Iterator[Mutant]:
+    """Mutants of each kind in turn, in an order that the seed decides; what one kind lacks the others give."""
     random_ = random.Random(seed)
     pools = []
     for kind in KINDS:
         pool = sorted(set(kind(project)))
         random_.shuffle(pool)
         pools.append(pool)
-    chosen: list[Mutant] = []
-    while len(chosen) < count and any(pools):
+    while any(pools):
         for pool in pools:
-            if pool and len(chosen) < count:
-                chosen.append(pool.pop())
-    return chosen
+            if pool:
+                yield pool.pop()
 
 
 def identities(report: checking.Report) -> Counter[tuple[str, str, str, str]]:
@@ -176,27 +229,73 @@ def identities(report: checking.Report) -> Counter[tuple[str, str, str, str]]:
     )
 
 
-def run(matrix_file: Path, tree: Path, count: int, seed: int, verbose: bool) -> Counter[tuple[str, bool]]:
-    with tempfile.TemporaryDirectory() as scratch:
-        root = Path(scratch) / "tree"
-        shutil.copytree(tree, root, ignore=shutil.ignore_patterns(".git", "variants"))
-        matrix = load(matrix_file)
-        project, clean = analyse(matrix, root, Path(scratch) / "cache")
-        before = identities(clean)
-        results: Counter[tuple[str, bool]] = Counter()
-        for mutant in pick(project, count, seed):
-            path = root / mutant.file
-            old = path.read_bytes()
-            lines = old.decode("latin-1").split("\n")
-            lines[mutant.line - 1] = mutant.text
-            path.write_bytes("\n".join(lines).encode("latin-1"))
-            _, report = analyse(matrix, root, Path(scratch) / "cache")
-            path.write_bytes(old)
-            found = bool(identities(report) - before)
-            results[(mutant.kind, found)] += 1
-            if verbose and not found:
-                print(f"missed: {mutant.kind} {mutant.file}:{mutant.line}: {mutant.text.strip()[:100]}")
-        return results
+class Verdicts:
+    """What the compilers said of each mutant, kept in a file: by key, the broken lane and the error, or nothing."""
+
+    def __init__(self, file: Path | None, judge: Judge | None) -> None:
+        self._file = file
+        self._judge = judge
+        self._known: dict[str, str | None] = json.loads(file.read_text()) if file is not None and file.exists() else {}
+
+    def breaks(self, project: Project, root: Path, mutant: Mutant) -> str | None:
+        """Whether a lane stops building; without a judge and a file every mutant counts as one that does."""
+        if mutant.key in self._known:
+            return self._known[mutant.key]
+        if self._judge is None:
+            return "not judged" if self._file is None else None
+        self._known[mutant.key] = self._judge.broken(project, mutant, lambda: broken(root, mutant))
+        if self._file is not None:
+            self._file.write_text(json.dumps(self._known, indent=0, sort_keys=True) + "\n")
+        return self._known[mutant.key]
+
+
+@contextlib.contextmanager
+def broken(root: Path, mutant: Mutant) -> Iterator[None]:
+    """The tree with the fault, for a while."""
+    path = root / mutant.file
+    old = path.read_bytes()
+    path.write_bytes(mutant.applied(old))
+    try:
+        yield
+    finally:
+        path.write_bytes(old)
+
+
+class Outcome(NamedTuple):
+    mutant: Mutant
+    said: str  # by the compiler
+    found: frozenset[str]  # rules that speak
+
+
+def run(
+    matrix_file: Path, root: Path, count: int, seed: int, verdicts: Verdicts, scratch: Path, check: bool = True
+) -> tuple[list[Outcome], int]:
+    """Outcomes of the first `count` mutants that break a lane, and how many were thrown away because they don't."""
+    matrix = load(matrix_file)
+    project, clean = analyse(matrix, root, scratch / "cache")
+    before = identities(clean)
+    outcomes: list[Outcome] = []
+    harmless = 0
+    for mutant in in_turn(project, seed):
+        if len(outcomes) >= count:
+            break
+        said = verdicts.breaks(project, root, mutant)
+        if said is None:
+            harmless += 1
+            continue
+        with broken(root, mutant):
+            report = analyse(matrix, root, scratch / "cache")[1] if check else clean
+        outcomes.append(Outcome(mutant, said, frozenset(rule for rule, *_ in identities(report) - before)))
+    return outcomes, harmless
+
+
+def table(outcomes: Sequence[Outcome], harmless: int) -> str:
+    lines = []
+    for kind in [*sorted({outcome.mutant.kind for outcome in outcomes}), "all"]:
+        chosen = [outcome for outcome in outcomes if kind in {outcome.mutant.kind, "all"}]
+        found = sum(bool(outcome.found) for outcome in chosen)
+        lines.append(f"{kind:15} {found:4} of {len(chosen):3} ({100 * found / len(chosen):.0f} %)")
+    return "\n".join([*lines, f"{harmless} more were thrown away: no lane stops building"])
 
 
 def main() -> None:
@@ -205,20 +304,27 @@ def main() -> None:
     parser.add_argument("--matrix", type=Path)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--verbose", action="store_true")
-    arguments = parser.parse_args()
-    results = run(
-        arguments.matrix or arguments.tree / "matrix.yaml",
-        arguments.tree,
-        arguments.count,
-        arguments.seed,
-        arguments.verbose,
+    parser.add_argument(
+        "--judge", type=Path, help="how each lane's compiler reads a unit; the tree is changed in place"
     )
-    total = sum(results.values())
-    found = sum(count for (_, hit), count in results.items() if hit)
-    for kind in sorted({kind for kind, _ in results}):
-        print(f"{kind:15} {results[(kind, True)]:4} of {results[(kind, True)] + results[(kind, False)]}")
-    print(f"{'all':15} {found:4} of {total} ({100 * found / max(1, total):.0f} %)")
+    parser.add_argument("--verdicts", type=Path, help="what an earlier --judge found; added to where there is a judge")
+    parser.add_argument("--judge-only", action="store_true", help="fill the file of --verdicts and check nothing")
+    parser.add_argument("--verbose", action="store_true")
+    given = parser.parse_args()
+    judge = Judge(given.judge, given.tree) if given.judge else None
+    with tempfile.TemporaryDirectory() as scratch:
+        root = given.tree
+        if judge is None:
+            root = Path(scratch) / "tree"
+            shutil.copytree(given.tree, root, ignore=shutil.ignore_patterns(".git", "variants"))
+        matrix = given.matrix or given.tree / "matrix.yaml"
+        outcomes, harmless = run(
+            matrix, root, given.count, given.seed, Verdicts(given.verdicts, judge), Path(scratch), not given.judge_only
+        )
+    for outcome in outcomes if given.verbose else ():
+        mutant, word = outcome.mutant, ", ".join(sorted(outcome.found)) or "MISSED"
+        print(f"{word}: {mutant.kind} {mutant.file}:{mutant.line} [{outcome.said}]")
+    print(table(outcomes, harmless))
 
 
 if __name__ == "__main__":

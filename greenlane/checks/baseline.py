@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from greenlane.checks.check import Report
+from greenlane.checks.report import Report
 from greenlane.errors import MatrixError
 from greenlane.record.model import Finding
 

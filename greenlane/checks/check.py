@@ -6,60 +6,22 @@ import contextlib
 import gc
 import hashlib
 import os
-from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from greenlane.checks import suppress
+from greenlane.checks import changes, suppress
 from greenlane.checks.findings import Findings
-from greenlane.checks.rules import families
+from greenlane.checks.report import Report
+from greenlane.checks.rules import RuleFamily, file_families, tree_families
 from greenlane.checks.source import files
 from greenlane.checks.source.cache import Cache, code_version
-from greenlane.checks.source.files import Unparsed
-from greenlane.checks.source.project import Project
+from greenlane.checks.source.project import Project, about
 from greenlane.errors import MatrixError
 from greenlane.matrix.checks import ChecksConfig, Rule
 from greenlane.matrix.globs import first_match
 from greenlane.matrix.model import Matrix
-from greenlane.record.model import Finding
-
-_READ_OF_A_LANE = (
-    "id",
-    "row",
-    "arch",
-    "archs",
-    "compiler",
-    "compiler_version",
-    "toolkit",
-    "wavefront",
-    "vendors",
-    "macros",
-    "sources",
-    "include_dirs",
-    "defines",
-    "env",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What the checks found, and what they could not look at."""
-
-    lanes: tuple[str, ...]
-    findings: tuple[Finding, ...]
-    unparsed: tuple[Unparsed, ...] = ()
-    suppressed: int = 0
-    baseline: int = 0  # findings that the baseline holds
-    withdrawn: int = 0  # findings that the compiler denied
-
-    def for_lane(self, lane: str) -> tuple[Finding, ...]:
-        return tuple(finding for finding in self.findings if lane in finding.lanes)
-
-    @property
-    def is_red(self) -> bool:
-        return any(finding.severity != "note" for finding in self.findings)
 
 
 def run_checks(
@@ -105,14 +67,47 @@ def _no_collection() -> Iterator[None]:
 
 
 def analyse(project: Project) -> Report:
-    """Runs every rule that isn't off."""
+    """Runs every rule that isn't off: over the files that a change may concern, or over all."""
+    findings = Findings([lane.id for lane in project.lanes], project.config)
     project.load_facts()
-    lanes = tuple(lane.id for lane in project.lanes)
-    findings = Findings(lanes, project.config)
+    concerned = changes.concerned(project)
+    if concerned is None:
+        if project.base is not None:
+            project.begin_anew()
+            project.load_facts()
+        _look(project, findings, project.read_files)
+        _look_at_tree(project, findings, None)
+        project.keep(findings.by_owner)
+    else:
+        assert project.base is not None
+        findings.by_owner.update(project.base.drafts)
+        _look(project, findings, concerned)
+        _look_at_tree(project, findings, project.memory.changed)
+    return _report(project, findings)
+
+
+def _look(project: Project, findings: Findings, paths: Iterable[str]) -> None:
+    chosen = [family for family in file_families() if _is_on(project, family)]
+    for path in sorted(paths):
+        for family in chosen:
+            family.check_file(project, path, findings)
+        findings.close(path)
+
+
+def _look_at_tree(project: Project, findings: Findings, changed: Iterable[str] | None) -> None:
+    """`changed`: what differs from the run whose drafts stand; None where none do."""
+    for family in tree_families():
+        if _is_on(project, family) and (changed is None or family.is_touched(project, changed)):
+            family.check_tree(project, findings)
+            findings.close(f"\0{family.RULES[0]}")  # no file is called so
+
+
+def _is_on(project: Project, family: RuleFamily) -> bool:
+    return not {str(rule) for rule in project.config.off}.issuperset(family.RULES)
+
+
+def _report(project: Project, findings: Findings) -> Report:
     off = {str(rule) for rule in project.config.off}
-    for family in families():
-        if not off.issuperset(family.RULES):
-            family.check(project, findings)
     judged = [
         finding
         for finding in findings.result()
@@ -120,6 +115,7 @@ def analyse(project: Project) -> Report:
     ]
     kept, suppressed = suppress.apply(project, judged)
     unparsed = (*project.files.problems, *project.unparsed())
+    lanes = tuple(lane.id for lane in project.lanes)
     return Report(lanes, tuple(kept), tuple(sorted(unparsed, key=lambda entry: (entry.file, entry.line))), suppressed)
 
 
@@ -128,8 +124,7 @@ def _excluded(config: ChecksConfig) -> Callable[[str], bool]:
 
 
 def _key(matrix: Matrix, digest: str) -> str:
-    lanes = [tuple(str(getattr(lane, name)) for name in _READ_OF_A_LANE) for lane in matrix.lanes]
-    parts = (code_version(), digest, repr(lanes), repr(matrix.constraints), repr(matrix.checks), *_environment())
+    parts = (code_version(), digest, *about(matrix), *_environment())
     return hashlib.blake2b("\0".join(parts).encode("utf-8", "backslashreplace"), digest_size=16).hexdigest()
 
 
@@ -162,9 +157,3 @@ def _narrowed(report: Report, lanes: Sequence[str] | None, rules: Sequence[str] 
             if set(finding.lanes) & set(lanes)
         )
     return replace(report, lanes=tuple(lanes) if lanes else report.lanes, findings=findings)
-
-
-def command(arguments: Namespace) -> int:
-    from greenlane.checks import verb
-
-    return verb.command(arguments)

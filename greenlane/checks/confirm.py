@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from greenlane.checks.check import Report
+from greenlane.checks.report import Report
 from greenlane.checks.source import files
 from greenlane.checks.source.cache import Cache
 from greenlane.checks.source.project import Project

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from greenlane.checks.source.text import shown
@@ -25,12 +25,31 @@ class Draft:
     suggestion: Suggestion | None = None
     severity: Severity | None = None  # weaker than the rule's own
 
+    def take(self, other: Draft) -> None:
+        """The same fault, seen from elsewhere."""
+        self.lanes |= other.lanes
+        self.suggestion = self.suggestion or other.suggestion
+        for entry in other.related:
+            if entry not in self.related:
+                self.related.append(entry)
+
+
+Key = tuple[str, str, int, int, str]
+
 
 class Findings:
+    """Drafts by the file whose look led to them; what looks at the whole tree has an owner of its own."""
+
     def __init__(self, lanes: Sequence[str], config: ChecksConfig) -> None:
         self._order = {lane: index for index, lane in enumerate(lanes)}
         self._config = config
-        self._drafts: dict[tuple[str, str, int, int, str], Draft] = {}
+        self._drafts: dict[Key, Draft] = {}
+        self.by_owner: dict[str, tuple[Draft, ...]] = {}
+
+    def close(self, owner: str) -> None:
+        """What was added since the last call is this owner's."""
+        self.by_owner[owner] = tuple(self._drafts.values())
+        self._drafts = {}
 
     def add(
         self,
@@ -45,16 +64,28 @@ class Findings:
         """`place` is file, line, column; `related` holds file, line and what is there."""
         key = (rule, *place, message)
         draft = self._drafts.setdefault(key, Draft(rule, *place, message, severity=severity))
-        draft.lanes.update(lanes)
-        draft.suggestion = draft.suggestion or suggestion
-        for file, line, text in related:
-            entry = Related(file=_readable(file), line=line, message=shown(text))
-            if entry not in draft.related:
-                draft.related.append(entry)
+        draft.take(
+            Draft(
+                rule,
+                *place,
+                message,
+                set(lanes),
+                [Related(file=_readable(file), line=line, message=shown(text)) for file, line, text in related],
+                suggestion,
+            )
+        )
 
     def result(self) -> tuple[Finding, ...]:
+        merged: dict[Key, Draft] = {}
+        for owner in sorted(self.by_owner):
+            for draft in self.by_owner[owner]:
+                key = (draft.rule, draft.file, draft.line, draft.column, draft.message)
+                if key not in merged:
+                    merged[key] = replace(draft, lanes=set(draft.lanes), related=list(draft.related))
+                else:
+                    merged[key].take(draft)
         drafts = sorted(
-            self._drafts.values(), key=lambda draft: (draft.file, draft.line, draft.column, draft.rule, draft.message)
+            merged.values(), key=lambda draft: (draft.file, draft.line, draft.column, draft.rule, draft.message)
         )
         return tuple(map(self._finding, drafts))
 
@@ -85,5 +116,5 @@ def insert(file: str, before: int, text: str) -> Edit:
     return Edit(file=file, first=before, last=before - 1, text=text)
 
 
-def replace(file: str, line: int, text: str) -> Edit:
+def replaced(file: str, line: int, text: str) -> Edit:
     return Edit(file=file, first=line, last=line, text=text)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from greenlane.checks.check import Report
+from greenlane.checks.report import Report
 from greenlane.record.model import Edit, Finding
 
 _MOST_SINGLE_TRIES = 50

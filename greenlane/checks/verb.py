@@ -7,7 +7,8 @@ from argparse import Namespace
 from pathlib import Path
 
 from greenlane.checks import baseline, formats
-from greenlane.checks.check import Report, run_checks
+from greenlane.checks.check import run_checks
+from greenlane.checks.report import Report
 from greenlane.errors import MatrixError
 from greenlane.matrix import load
 from greenlane.matrix.model import Matrix

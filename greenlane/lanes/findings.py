@@ -10,7 +10,7 @@ from greenlane.lanes.tree import SourceTree
 from greenlane.matrix.model import Matrix
 
 if TYPE_CHECKING:
-    from greenlane.checks.check import Report
+    from greenlane.checks.report import Report
 
 _lock = threading.Lock()
 _reports: dict[tuple[str, str], Report] = {}

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from greenlane.checks.check import Report, run_checks
+from greenlane.checks.check import run_checks
+from greenlane.checks.report import Report
 from greenlane.matrix.model import Lane, Matrix
 
 LANES = (

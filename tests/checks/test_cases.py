@@ -11,7 +11,8 @@ from types import ModuleType
 
 import pytest
 
-from greenlane.checks.check import Report, run_checks
+from greenlane.checks.check import run_checks
+from greenlane.checks.report import Report
 
 
 def _load_cases() -> ModuleType:

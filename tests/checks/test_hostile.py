@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from greenlane.checks.check import Report, run_checks
+from greenlane.checks.check import run_checks
+from greenlane.checks.report import Report
 from greenlane.checks.source import parse
 from greenlane.matrix.model import Lane, Matrix
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from greenlane.checks.check import Report, run_checks
+from greenlane.checks.check import run_checks
+from greenlane.checks.report import Report
 from greenlane.matrix import load
 
 PORT = Path(__file__).parent.parent / "fixtures" / "port"

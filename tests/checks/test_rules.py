@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from greenlane.checks.check import Report
+from greenlane.checks.report import Report
 from greenlane.checks.rules import families, record
 from greenlane.matrix.checks import RecordFields, Rule
 from greenlane.matrix.model import Lane, Matrix

@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 from typing import Protocol, cast
 
-from greenlane.checks.check import Report
+from greenlane.checks.report import Report
 
 
 class Format(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from greenlane.checks.check import Report
+from greenlane.checks.report import Report
 from greenlane.record.model import Finding
 
 _SHOWN = {"error": 10, "warning": 10, "note": 10}  # per step and kind; what is more is dropped by GitHub in silence

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from greenlane.checks.check import Report
+from greenlane.checks.report import Report
 from greenlane.record.model import Finding
 
 

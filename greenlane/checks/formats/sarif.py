@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from greenlane import __version__
-from greenlane.checks.check import Report
+from greenlane.checks.report import Report
 from greenlane.matrix.checks import Rule
 from greenlane.record.model import Edit, Finding
 

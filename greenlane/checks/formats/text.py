@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from greenlane.checks.check import Report
+from greenlane.checks.report import Report
 from greenlane.record.model import Finding
 
 _UNPARSED_SHOWN = 20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
 
 from greenlane.checks.findings import Findings
 from greenlane.checks.source import vendors
@@ -19,66 +19,51 @@ RULES = ("alias-gap",)
 _FEWEST = 2  # aliases that make a header a table
 
 
-def check(project: Project, findings: Findings) -> None:
-    known = _declared_anywhere(project)
-    for view in project.views:
-        if view.allowed and vendors.CUDA not in view.allowed:
-            _lane(project, view, known, findings)
-
-
-def _declared_anywhere(project: Project) -> set[str]:
-    """Names that look like a vendor's and are the project's own."""
-    names: set[str] = set()
-    for view in project.views:
-        for path in project.lane_files[view.id]:
-            names |= {name for name in project.facts(view, path).names if vendors.of_name(name) is not None}
-    return names
-
-
-def _lane(project: Project, view: LaneView, known: set[str], findings: Findings) -> None:
-    reach = project.lane_files[view.id]
-    tables = _tables(project, view, reach)
-    if not tables:
-        return  # without a table the sources are translated before they are compiled
-    for path, life in reach.items():
-        owner = vendors.of_path(path)
-        if life != Life.LIVE or (owner is not None and owner not in view.allowed):
+def check_file(project: Project, path: str, findings: Findings) -> None:
+    owner = vendors.of_path(path)
+    for view in project.views_of(path):
+        if not view.allowed or vendors.CUDA in view.allowed or project.lane_files[view.id][path] != Life.LIVE:
             continue
-        for name in project.facts(view, path).tokens:
-            vendor = vendors.of_name(name) if name[0] in "cCn_" else None
-            if vendor is None or vendor in view.allowed or name in known or name in project.macro_names(view):
-                continue
-            for place in occurrences(project, view, path, name):
-                if _is_swallowed(project, view, path, place[0]):
-                    continue
+        tables = project.once("alias tables", view, lambda view: _tables(project, view))
+        if tables and (owner is None or owner in view.allowed):
+            _names(project, view, path, tables, findings)  # without a table the sources are translated before
+
+
+def _names(project: Project, view: LaneView, path: str, tables: list[str], findings: Findings) -> None:
+    for name in sorted(project.facts(view, path).tokens):
+        vendor = vendors.of_name(name) if name[0] in "cCn_" else None
+        if vendor is None or vendor in view.allowed or name in project.macro_names(view) or _is_own(project, name):
+            continue
+        for place in occurrences(project, view, path, name):
+            if not _is_swallowed(project, view, path, place[0]):
                 _report(view, path, place, name, vendor, tables, findings)
+
+
+def _is_own(project: Project, name: str) -> bool:
+    """Whether a name that looks like a vendor's is declared somewhere in the project."""
+    return any(project.names(view).has(kind, name) for view in project.views for kind in ("functions", "objects"))
 
 
 def _is_swallowed(project: Project, view: LaneView, path: str, line: int) -> bool:
     """Whether a macro that drops arguments stands on the line: `#define cublasSetMathMode(handle, mode) OK`."""
     macros = project.macro_names(view)
     for name in IDENTIFIER.findall(project.sources[path].code_lines[line - 1]):
-        for _, define, life in macros.get(name, ()):
+        for _, define, life in macros.of(name):
             if life != Life.DEAD and define.params and not set(define.params) <= set(IDENTIFIER.findall(define.body)):
                 return True
     return False
 
 
-def _tables(project: Project, view: LaneView, reach: Iterable[str]) -> list[str]:
+def _tables(project: Project, view: LaneView) -> list[str]:
     """Headers that give a foreign vendor's names a meaning."""
-    found = []
-    for path in reach:
-        if project.config.alias_headers and first_match(project.config.alias_headers, path) is not None:
-            found.append(path)
-            continue
-        aliases = [
-            define.name
-            for define, life in view.slice(path).defines
-            if life != Life.DEAD and (vendor := vendors.of_name(define.name)) is not None and vendor not in view.allowed
-        ]
-        if len(aliases) >= _FEWEST:
-            found.append(path)
-    return sorted(found)
+    declared = project.config.alias_headers
+    found = {path for path in project.lane_files[view.id] if declared and first_match(declared, path) is not None}
+    aliases: Counter[str] = Counter()
+    for name in project.names(view).all("macros"):
+        vendor = vendors.of_name(name)
+        if vendor is not None and vendor not in view.allowed:
+            aliases.update(path for path, _, life in project.macro_names(view)[name] if life != Life.DEAD)
+    return sorted(found | {path for path, count in aliases.items() if count >= _FEWEST})
 
 
 def _report(

@@ -19,25 +19,22 @@ RULES = ("call-arity",)
 Candidate = tuple[str, Function]
 
 
-def check(project: Project, findings: Findings) -> None:
-    for view in project.views:
-        scopes = project.scopes(view)
-        for path, life in project.lane_files[view.id].items():
-            if life == Life.LIVE:
-                _file(project, view, scopes, path, findings)
+def check_file(project: Project, path: str, findings: Findings) -> None:
+    for view in project.views_of(path):
+        if project.lane_files[view.id][path] == Life.LIVE:
+            _file(project, view, project.scopes(view), path, findings)
 
 
 def _file(project: Project, view: LaneView, scopes: Scopes, path: str, findings: Findings) -> None:
     facts = project.facts(view, path)
     macros = project.macro_names(view)
     functions = project.functions(view)
-    ranges = project.arities(view)
     for call in facts.calls:
         if call.name in macros:
             if call.receiver is None and not call.scope:
                 _macro(project, view, path, call, findings)
         elif call.arity >= 0 and call.name in functions:
-            least, most = ranges[call.name]
+            least, most = project.arities(view, call.name)
             if least <= call.arity <= most:
                 continue  # whichever is meant takes it
             candidates = _candidates(scopes, path, facts, call)

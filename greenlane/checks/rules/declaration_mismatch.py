@@ -16,19 +16,17 @@ RULES = ("declaration-mismatch",)
 Candidate = tuple[str, Function]
 
 
-def check(project: Project, findings: Findings) -> None:
-    for view in project.views:
-        scopes = project.scopes(view)
-        for path, life in project.lane_files[view.id].items():
-            if life != Life.LIVE:
-                continue
-            for function in project.facts(view, path).functions:
-                if function.has(Trait.OVERRIDE):
-                    _override(project, view, scopes, path, function, findings)
-                elif function.has(Trait.DEFINITION) and not function.traits & (
-                    Trait.TEMPLATE | Trait.SPECIALIZATION | Trait.OPERATOR
-                ):
-                    _definition(project, view, path, function, findings)
+def check_file(project: Project, path: str, findings: Findings) -> None:
+    for view in project.views_of(path):
+        if project.lane_files[view.id][path] != Life.LIVE:
+            continue
+        for function in project.facts(view, path).functions:
+            if function.has(Trait.OVERRIDE):
+                _override(project, view, project.scopes(view), path, function, findings)
+            elif function.has(Trait.DEFINITION) and not function.traits & (
+                Trait.TEMPLATE | Trait.SPECIALIZATION | Trait.OPERATOR
+            ):
+                _definition(project, view, path, function, findings)
 
 
 def _definition(project: Project, view: LaneView, path: str, function: Function, findings: Findings) -> None:
@@ -56,8 +54,9 @@ def _declarations(project: Project, view: LaneView, path: str, function: Functio
     reach = view.reach(path)
     return [
         (file, other)
-        for file, other in project.named_functions(view).get((function.scope, function.name), ())
+        for file, other in project.functions(view).of(function.name)
         if file in reach
+        and other.scope == function.scope
         and not other.has(Trait.DEFINITION)
         and not other.traits & (Trait.TEMPLATE | Trait.FRIEND)
         and project.lane_files[view.id][file] == Life.LIVE
@@ -76,7 +75,7 @@ def _is_orphan(project: Project, view: LaneView, function: Function, declared: S
     counts = {len(other.params) for _, other in declared}
     if len(counts) != 1:
         return False
-    everywhere = project.functions(view).get(function.name, ())
+    everywhere = project.functions(view).of(function.name)
     return (
         not any(other.has(Trait.DEFINITION) and len(other.params) in counts for _, other in everywhere)
         and sum(other.has(Trait.DEFINITION) for _, other in everywhere) == 1
@@ -157,11 +156,10 @@ def _override(
 
 def _are_understood(project: Project, view: LaneView, classes: set[str]) -> bool:
     """No base may get members from macros or from text that the grammar left out."""
-    for path in project.lane_files[view.id]:
-        facts = project.facts(view, path)
-        if any(entry.name in classes for entry in facts.classes) and (facts.errors or facts.problem is not None):
-            return False
-    return True
+    held = project.names(view)
+    holding = {path for name in classes for path in held.files("classes", name)}
+    facts = [project.facts(view, path) for path in holding]
+    return not any(entry.errors or entry.problem is not None for entry in facts)
 
 
 def _full(function: Function) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from greenlane.checks.findings import Findings
 from greenlane.checks.source.project import Project
@@ -16,11 +16,14 @@ _C_READ = re.compile(r'\b(?:std::)?(?:secure_)?getenv\s*\(\s*"([A-Za-z_]\w*)"')
 _PYTHON_READ = re.compile(
     r"""\b(?:os\.)?(?:environ(?:\.get|\.setdefault|\.pop)?|getenv)\s*[\[(]\s*f?["']([A-Za-z_]\w*)["']"""
 )
-_NAMED = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _DOCUMENTED = re.compile(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(?:=[^`]*)?`")
 
 
-def check(project: Project, findings: Findings) -> None:
+def is_touched(project: Project, changed: Iterable[str]) -> bool:
+    return project.config.environment is not None
+
+
+def check_tree(project: Project, findings: Findings) -> None:
     config = project.config.environment
     if config is None:
         return
@@ -34,9 +37,8 @@ def check(project: Project, findings: Findings) -> None:
             findings.add(
                 "env-doc", place, lanes, f"{name} is read and not documented in {', '.join(config.documented_in)}"
             )
-    words = _mentioned(project, config)
     for name, place in sorted(documented.items()):
-        if name not in read and name not in words and _is_ours(name, config):
+        if name not in read and _is_ours(name, config) and not _is_mentioned(project, config, name):
             findings.add("env-doc", place, lanes, f"{name} is documented and read by nothing")
 
 
@@ -73,12 +75,13 @@ def _matches(pattern: re.Pattern[str], path: str, lines: list[str]) -> Iterator[
             yield match.group(1), (path, number, match.start(1) + 1)
 
 
-def _mentioned(project: Project, config: Environment) -> set[str]:
-    """Names in any source, script or workflow: something may read them by a way that no pattern knows."""
-    found: set[str] = set()
-    for file in project.sources.values():
-        found.update(_NAMED.findall(file.data.decode("latin-1")))
-    for path, data in project.files.others.items():
-        if path not in config.documented_in and not path.endswith((".md", ".rst")):
-            found.update(_NAMED.findall(data.decode("latin-1")))
-    return found
+def _is_mentioned(project: Project, config: Environment, name: str) -> bool:
+    """Whether any source, script or workflow names it: something may read it by a way that no pattern knows."""
+    word = re.compile(rb"(?<![A-Z0-9_])" + name.encode() + rb"(?![A-Z0-9_])")
+    if any(word.search(file.data) for file in project.sources.values()):
+        return True
+    return any(
+        word.search(data)
+        for path, data in project.files.others.items()
+        if path not in config.documented_in and not path.endswith((".md", ".rst"))
+    )

@@ -18,12 +18,23 @@ from greenlane.record.model import Suggestion
 RULES = ("foreign-include", "guard-availability")
 
 
-def check(project: Project, findings: Findings) -> None:
-    owned = {path: _owner(project, path) for path in project.sources}
-    for view in project.views:
-        for unit in view.units:
-            if owned[unit] is None or owned[unit] in view.allowed:
-                _walk(project, view, unit, owned, findings)
+def check_file(project: Project, path: str, findings: Findings) -> None:
+    for view in project.views_of(path):
+        if path in view.unit_set:
+            owners = project.once("owners", view, lambda view: _Owners(project))
+            if owners[path] is None or owners[path] in view.allowed:
+                _walk(project, view, path, owners, findings)
+
+
+class _Owners(dict[str, str | None]):
+    """The vendor of each file that is asked for."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    def __missing__(self, path: str) -> str | None:
+        self[path] = _owner(self._project, path)
+        return self[path]
 
 
 def _owner(project: Project, path: str) -> str | None:
@@ -54,7 +65,7 @@ def _asks_for_lanes(project: Project, file: SourceFile) -> bool:
     )
 
 
-def _walk(project: Project, view: LaneView, unit: str, owned: dict[str, str | None], findings: Findings) -> None:
+def _walk(project: Project, view: LaneView, unit: str, owned: _Owners, findings: Findings) -> None:
     parents: dict[str, tuple[str, int]] = {}
     seen = {unit}
     waiting = deque([unit])
@@ -73,7 +84,7 @@ def _walk(project: Project, view: LaneView, unit: str, owned: dict[str, str | No
                 waiting.append(edge.path)
 
 
-def _foreign(view: LaneView, edge: Edge, owned: dict[str, str | None]) -> str | None:
+def _foreign(view: LaneView, edge: Edge, owned: _Owners) -> str | None:
     """The vendor of an included header, where the lane may not use it."""
     if edge.path is not None:
         owner = owned[edge.path]

@@ -21,18 +21,17 @@ _WAYS_OUT = frozenset(
 _LOUD = re.compile(r"[A-Z][A-Z0-9_]{2,}")
 
 
-def check(project: Project, findings: Findings) -> None:
+def check_file(project: Project, path: str, findings: Findings) -> None:
     """A function that returns something falls off its end where no arm of its chain is selected."""
-    for path, views in project.in_scope():
-        structure = project.sources[path].structure
-        if structure.strays or not structure.chains:
-            continue
-        for view in views:
-            for function in project.facts(view, path).functions:
-                if _must_return(function) and not _leaves(project, view, function):
-                    chain = _silent_chain(project, view, path, function)
-                    if chain is not None and project.is_judged(view, path, function.line):
-                        _report(path, view, function, chain, findings)
+    structure = project.sources[path].structure
+    if structure.strays or not structure.chains:
+        return
+    for view in project.views_of(path):
+        for function in project.facts(view, path).functions:
+            if _must_return(function) and not _leaves(project, view, function):
+                chain = _silent_chain(project, view, path, function)
+                if chain is not None and project.is_judged(view, path, function.line):
+                    _report(path, view, function, chain, findings)
 
 
 def _must_return(function: Function) -> bool:

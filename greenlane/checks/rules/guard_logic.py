@@ -18,17 +18,17 @@ RULES = ("guard-doubled", "guard-dead")
 _REFUSAL = re.compile(r"^\s*#\s*(error|pragma|warning)\b|static_assert", re.M)
 
 
-def check(project: Project, findings: Findings) -> None:
-    for path, views in project.in_scope():
-        file = project.sources[path]
-        lanes = [view.id for view in views]
-        _strays(file, lanes, findings)
-        if file.structure.strays:
-            continue
-        changed = _changed_macros(file.structure)
-        for index, chain in enumerate(file.structure.chains):
-            _chain(project, file, index, chain, changed, lanes, findings)
-        _whole_file(project, file, views, findings)
+def check_file(project: Project, path: str, findings: Findings) -> None:
+    file = project.sources[path]
+    views = project.views_of(path)
+    lanes = [view.id for view in views]
+    _strays(file, lanes, findings)
+    if file.structure.strays or not file.structure.chains:
+        return
+    changed = _changed_macros(file.structure)
+    for index, chain in enumerate(file.structure.chains):
+        _chain(project, file, index, chain, changed, lanes, findings)
+    _whole_file(project, file, views, findings)
 
 
 def _strays(file: SourceFile, lanes: list[str], findings: Findings) -> None:

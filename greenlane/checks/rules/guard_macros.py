@@ -27,19 +27,21 @@ _PREDEFINED = (
 ).split()
 
 
-def check(project: Project, findings: Findings) -> None:
-    known = _known_names(project)
-    for path, views in project.in_scope():
-        structure = project.sources[path].structure
-        for index, chain in enumerate(structure.chains):
-            for position, arm in enumerate(chain.arms):
-                line = structure.directives[arm.directive].line
-                alive = [view for view in views if _is_asked(view, path, index, position)]
-                for name in expressions.names(arm.condition) if alive else ():
-                    _unknown(project, path, line, name, alive, known, findings)
-                    _accidental(project, path, line, arm.condition, name, alive, findings)
-                    _negated(project, path, line, arm.condition, name, alive, findings)
-                    _defined_as_zero(path, line, arm.condition, name, alive, findings)
+def check_file(project: Project, path: str, findings: Findings) -> None:
+    structure = project.sources[path].structure
+    views = project.views_of(path)
+    if not structure.chains or not views:
+        return
+    known = project.once("known macros", project.views[0], lambda view: _known_names(project))
+    for index, chain in enumerate(structure.chains):
+        for position, arm in enumerate(chain.arms):
+            line = structure.directives[arm.directive].line
+            alive = [view for view in views if _is_asked(view, path, index, position)]
+            for name in sorted(expressions.names(arm.condition)) if alive else ():
+                _unknown(project, path, line, name, alive, known, findings)
+                _accidental(project, path, line, arm.condition, name, alive, findings)
+                _negated(project, path, line, arm.condition, name, alive, findings)
+                _defined_as_zero(path, line, arm.condition, name, alive, findings)
 
 
 def _is_asked(view: LaneView, path: str, chain: int, position: int) -> bool:

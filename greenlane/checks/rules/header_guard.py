@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from difflib import SequenceMatcher
 from pathlib import PurePosixPath
 
@@ -17,7 +18,11 @@ _HEADERS = frozenset({".h", ".hpp", ".hh", ".hxx", ".cuh"})
 _DEFINES_TWICE = re.compile(r"^\s*(?:template\s*<.*>\s*)?(?:struct|class|enum(?:\s+class)?|union)\s+\w+[^;()]*\{", re.M)
 
 
-def check(project: Project, findings: Findings) -> None:
+def is_touched(project: Project, changed: Iterable[str]) -> bool:
+    return any(project.sources[path].is_header for path in changed)
+
+
+def check_tree(project: Project, findings: Findings) -> None:
     guards: dict[str, list[tuple[str, Guard]]] = {}
     near = {path.rpartition("/")[0] for path in project.read_files}
     for path, file in sorted(project.sources.items()):

@@ -21,20 +21,19 @@ _LAUNCHERS = frozenset(
 )
 
 
-def check(project: Project, findings: Findings) -> None:
-    for view in project.views:
-        for path, life in project.lane_files[view.id].items():
-            if life == Life.LIVE:
-                facts = project.facts(view, path)
-                _launches(project, view, path, facts, findings)
-                for array in facts.arrays:
-                    _array(project, view, path, facts, array, findings)
-                for cast in facts.casts:
-                    _cast(project, view, path, cast, findings)
+def check_file(project: Project, path: str, findings: Findings) -> None:
+    for view in project.views_of(path):
+        if project.lane_files[view.id][path] == Life.LIVE:
+            facts = project.facts(view, path)
+            _launches(project, view, path, facts, findings)
+            for array in facts.arrays:
+                _array(project, view, path, facts, array, findings)
+            for cast in facts.casts:
+                _cast(project, view, path, cast, findings)
 
 
 def _kernels(project: Project, view: LaneView, name: str) -> list[tuple[str, Function]]:
-    return [entry for entry in project.functions(view).get(name, ()) if entry[1].has(Trait.KERNEL)]
+    return [entry for entry in project.functions(view).of(name) if entry[1].has(Trait.KERNEL)]
 
 
 def _launches(project: Project, view: LaneView, path: str, facts: Facts, findings: Findings) -> None:
@@ -93,16 +92,11 @@ def _named(project: Project, path: str, function: Function) -> Iterator[str]:
 
 
 def _cast(project: Project, view: LaneView, path: str, cast: Cast, findings: Findings) -> None:
-    types = [
-        entry
-        for file in project.lane_files[view.id]
-        for entry in project.facts(view, file).callables
-        if entry.name == cast.type.rpartition("::")[2]
-    ]
+    types = project.function_types(view, cast.type.rpartition("::")[2])
     targets = [
         (file, function)
         for other in project.views
-        for file, function in project.functions(other).get(cast.symbol, ())
+        for file, function in project.functions(other).of(cast.symbol)
         if function.has(Trait.EXTERN_C) and function.has(Trait.DEFINITION)
     ]
     if len({entry.params for entry in types}) != 1 or not targets:

@@ -24,23 +24,42 @@ _BUILTIN = re.compile(
 Site = tuple[str, Function]
 
 
-def check(project: Project, findings: Findings) -> None:
-    functions = list(_all_functions(project))
+def is_touched(project: Project, changed: Iterable[str]) -> bool:
+    sides = [side for mirror in project.config.mirrors for side in (mirror.left, mirror.right)]
+    if any(side.startswith("namespace ") for side in sides):
+        return True
+    return any(
+        first_match(tuple(sides), path) is not None if sides else vendors.of_path(path) is not None for path in changed
+    )
+
+
+def check_tree(project: Project, findings: Findings) -> None:
+    twins = [] if project.config.mirrors else list(_twin_folders(project))
+    functions = list(_all_functions(project, _mirrored(project, twins)))
     for mirror in project.config.mirrors:
         left = [site for site in functions if _is_on(mirror.left, site)]
         right = [site for site in functions if _is_on(mirror.right, site)]
         _compare(project, mirror, left, right, findings)
+    for one, other in twins:
+        mirror = Mirror(left=one[0], right=other[0], complete=False, ignore=())
+        _compare(project, mirror, _in_files(functions, one), _in_files(functions, other), findings)
+
+
+def _mirrored(project: Project, twins: list[tuple[list[str], list[str]]]) -> list[str]:
+    """The files in which a side of a mirror may stand."""
     if not project.config.mirrors:
-        for one, other in _twin_folders(project):
-            mirror = Mirror(left=one[0], right=other[0], complete=False, ignore=())
-            _compare(project, mirror, _in_files(functions, one), _in_files(functions, other), findings)
+        return sorted({path for pair in twins for side in pair for path in side})
+    sides = tuple(side for mirror in project.config.mirrors for side in (mirror.left, mirror.right))
+    if any(side.startswith("namespace ") for side in sides):
+        return list(project.read_files)
+    return [path for path in project.read_files if first_match(sides, path) is not None]
 
 
-def _all_functions(project: Project) -> Iterator[Site]:
-    """Each function of the tree once, whatever the lanes that see it."""
+def _all_functions(project: Project, files: Iterable[str]) -> Iterator[Site]:
+    """Each function of these files once, whatever the lanes that see it."""
     seen: set[tuple[str, int, str]] = set()
-    for view in project.views:
-        for path in project.lane_files[view.id]:
+    for path in files:
+        for view in project.views_of(path):
             for function in project.facts(view, path).functions:
                 key = (path, function.line, function.name)
                 if key not in seen and not function.traits & (

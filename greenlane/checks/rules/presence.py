@@ -35,13 +35,13 @@ _FOREIGN = frozenset(
 _ARGUMENT = re.compile(r"\b(?:typename|class|struct|namespace)\s+(?:\.\.\.\s*)?(\w+)\s*[,>={;:]")
 
 
-def check(project: Project, findings: Findings) -> None:
-    lookup = _Lookup(project)
-    for view in project.views:
-        for unit in view.units:
-            _lost_names(project, lookup, view, unit, findings)
-            _lost_definitions(project, lookup, view, unit, findings)
-            _nowhere(project, lookup, view, unit, findings)
+def check_file(project: Project, path: str, findings: Findings) -> None:
+    lookup = project.once("lookup", project.views[0], lambda view: _Lookup(project))
+    for view in project.views_of(path):
+        if path in view.unit_set:
+            _lost_names(project, lookup, view, path, findings)
+            _lost_definitions(project, lookup, view, path, findings)
+            _nowhere(project, lookup, view, path, findings)
 
 
 class _Lookup:
@@ -65,18 +65,6 @@ class _Lookup:
         if key not in self._names:
             self._names[key] = frozenset().union(*(self.file_names(view, path) for path in view.reach(unit)))
         return self._names[key]
-
-    @cached_property
-    def defined(self) -> dict[str, dict[str, set[str]]]:
-        """Lane -> name -> files with a definition of a function of that name."""
-        found: dict[str, dict[str, set[str]]] = {}
-        for view in self.project.views:
-            names = found.setdefault(view.id, {})
-            for path in self.project.lane_files[view.id]:
-                for function in self.project.facts(view, path).functions:
-                    if function.has(Trait.DEFINITION) and not function.has(Trait.MEMBER):
-                        names.setdefault(function.name, set()).add(path)
-        return found
 
     @cached_property
     def pasted(self) -> frozenset[str]:
@@ -120,7 +108,7 @@ def _uses_of_lost(
         if life != Life.LIVE:
             continue
         facts = project.facts(view, path)
-        for name in facts.tokens & lost:
+        for name in sorted(facts.tokens & lost):
             if (
                 name in _KEYWORDS
                 or name.startswith("__")
@@ -248,15 +236,18 @@ def _report_arm(
 
 def _lost_definitions(project: Project, lookup: _Lookup, view: LaneView, unit: str, findings: Findings) -> None:
     facts = project.facts(view, unit)
-    own = lookup.defined[view.id]
-    for name in facts.tokens:
+    own = project.names(view)
+    for name in sorted(facts.tokens):
         if (
-            name in own
-            or name in project.macro_names(view)
+            own.has("defined", name)
+            or not own.has("functions", name)
+            or own.has("macros", name)
             or (vendors.of_name(name) == "cuda" and name not in lookup.names(view, unit))
         ):
             continue
-        elsewhere = [(other, files[name]) for other in project.views if name in (files := lookup.defined[other.id])]
+        elsewhere = [
+            (other, files) for other in project.views if (files := project.names(other).files("defined", name))
+        ]
         if (
             elsewhere
             and _is_declared_function(project, view, unit, name)
@@ -268,10 +259,10 @@ def _lost_definitions(project: Project, lookup: _Lookup, view: LaneView, unit: s
 def _is_declared_function(project: Project, view: LaneView, unit: str, name: str) -> bool:
     """Declared as a free function in what the unit reads, and as nothing else."""
     reach = view.reach(unit)
-    declared = [entry for entry in project.functions(view).get(name, ()) if entry[0] in reach]
+    declared = [entry for entry in project.functions(view).of(name) if entry[0] in reach]
     if not declared or any(function.has(Trait.MEMBER) or function.has(Trait.TEMPLATE) for _, function in declared):
         return False
-    return not any(name in project.facts(view, path).objects for path in reach) and not _is_own(
+    return not any(path in reach for path in project.names(view).files("objects", name)) and not _is_own(
         project, view, unit, name
     )
 
@@ -281,9 +272,10 @@ def _is_made_by_macro(project: Project, lookup: _Lookup, view: LaneView, name: s
         return True
     pattern = re.compile(rf"^\s*[A-Z][A-Z0-9_]+\s*\(.*\b{re.escape(name)}\b")
     return any(
-        name in project.facts(view, path).outside
+        path in project.lane_files[view.id]
+        and name in project.facts(view, path).outside
         and any(pattern.search(line) for line in project.sources[path].code_lines)
-        for path in project.lane_files[view.id]
+        for path in project.mentioning(name)
     )
 
 
@@ -292,7 +284,7 @@ def _report_undefined(
     view: LaneView,
     unit: str,
     name: str,
-    elsewhere: list[tuple[LaneView, set[str]]],
+    elsewhere: list[tuple[LaneView, tuple[str, ...]]],
     findings: Findings,
 ) -> None:
     if maybe_lost(project, view, project.lane_files[view.id], name):

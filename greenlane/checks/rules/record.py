@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -22,7 +22,11 @@ _DIVIDER = re.compile(r"---(\s.*)?$")
 _MOST_BYTES = 1_000_000
 
 
-def check(project: Project, findings: Findings) -> None:
+def is_touched(project: Project, changed: Iterable[str]) -> bool:
+    return False  # no source is read
+
+
+def check_tree(project: Project, findings: Findings) -> None:
     config = project.config.record
     name = os.environ.get("GREENLANE_PR_BODY") or (config.body if config else None)
     if config is None or name is None:

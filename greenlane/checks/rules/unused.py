@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from greenlane.checks.findings import Findings, replace
+from greenlane.checks.findings import Findings, replaced
 from greenlane.checks.guarding import guard_suggestion
 from greenlane.checks.source.facts import Facts, Function, Local, Param, Trait
 from greenlane.checks.source.parse import IDENTIFIER
@@ -21,13 +21,12 @@ _FIXED_SIGNATURE = Trait.VIRTUAL | Trait.OVERRIDE | Trait.OPERATOR | Trait.BODIL
 _TEXTUAL = (".inc", ".inl", ".def", ".ipp", ".tpp")
 
 
-def check(project: Project, findings: Findings) -> None:
-    for path, views in project.in_scope():
-        lanes = [view for view in views if project.lane_files[view.id][path] == Life.LIVE]
-        if lanes:
-            _functions(project, path, lanes, findings)
-            _parameters(project, path, lanes, findings)
-            _variables(project, path, lanes, findings)
+def check_file(project: Project, path: str, findings: Findings) -> None:
+    lanes = [view for view in project.views_of(path) if project.lane_files[view.id][path] == Life.LIVE]
+    if lanes:
+        _functions(project, path, lanes, findings)
+        _parameters(project, path, lanes, findings)
+        _variables(project, path, lanes, findings)
 
 
 # Functions.
@@ -44,7 +43,7 @@ def _functions(project: Project, path: str, lanes: list[LaneView], findings: Fin
         ]
         if not internal or facts.problem is not None:
             continue
-        dead = _unreached(internal, _roots(project, view, path, facts))
+        dead = _unreached(internal, _roots(project, view, path, facts, {function.name for function in internal}))
         for function in dead:
             if _is_reported(project, view, path, function, is_header):
                 key = (function.name, function.line)
@@ -56,23 +55,31 @@ def _functions(project: Project, path: str, lanes: list[LaneView], findings: Fin
         _report(project, path, name, line, entries, sorted(clusters[(name, line)]), findings)
 
 
-def _roots(project: Project, view: LaneView, path: str, facts: Facts) -> set[str]:
-    """Names mentioned outside of the file's internal functions: other code, macros, whatever is read along with it."""
-    roots = set(facts.outside)
+def _roots(project: Project, view: LaneView, path: str, facts: Facts, names: set[str]) -> set[str]:
+    """Which of these are mentioned outside of the file's internal functions: other code, macros, what is read along."""
+    roots = names & facts.outside
     for define, _ in view.slice(path).defines:
-        roots.update(IDENTIFIER.findall(define.body))
+        roots.update(names.intersection(IDENTIFIER.findall(define.body)))
     others: set[str] = set()
     if project.sources[path].is_header or path.endswith(_TEXTUAL):
         for unit in project.units_reaching(view, path):
             others.update(view.reach(unit))
     else:
         others.update(view.reach(path))
-    others.discard(path)
-    for other in others:
-        roots.update(project.facts(view, other).tokens)
-        for define, _ in view.slice(other).defines:
-            roots.update(IDENTIFIER.findall(define.body))
+    for name in names - roots:
+        if any(
+            other != path and _mentions(project, view, other, name)
+            for other in project.mentioning(name)
+            if other in others
+        ):
+            roots.add(name)
     return roots
+
+
+def _mentions(project: Project, view: LaneView, path: str, name: str) -> bool:
+    return name in project.facts(view, path).tokens or any(
+        name in IDENTIFIER.findall(define.body) for define, _ in view.slice(path).defines
+    )
 
 
 def _unreached(internal: list[Function], roots: set[str]) -> list[Function]:
@@ -196,7 +203,7 @@ def _annotate(project: Project, path: str, line: int, column: int) -> Suggestion
     while start < len(text) and text[start].isspace():
         start += 1
     new = text[:start] + "[[maybe_unused]] " + text[start:]
-    edits = (replace(path, line, new.rstrip()),) if new.isascii() else ()
+    edits = (replaced(path, line, new.rstrip()),) if new.isascii() else ()
     return Suggestion(text="mark it [[maybe_unused]]", edits=edits)
 
 

@@ -46,14 +46,13 @@ class _Body(NamedTuple):
         return "\n".join(text for _, text in self.lines)
 
 
-def check(project: Project, findings: Findings) -> None:
-    for view in project.views:
+def check_file(project: Project, path: str, findings: Findings) -> None:
+    for view in project.views_of(path):
         width = view.lane.wavefront or vendors.wavefront(view.lane.arch)
-        if width is None or not view.allowed:
+        if width is None or not view.allowed or project.lane_files[view.id][path] != Life.LIVE:
             continue
-        for path, life in project.lane_files[view.id].items():
-            if life == Life.LIVE and _is_for_devices(project, view, path):
-                _File(project, view, path, width, findings).check()
+        if _is_for_devices(project, view, path):
+            _File(project, view, path, width, findings).check()
 
 
 def _is_for_devices(project: Project, view: LaneView, path: str) -> bool:
@@ -136,7 +135,7 @@ class _File:
         if _MASK_32.fullmatch(written):
             self._add(line, column, f"the mask {written} has 32 bits; HIP's _sync functions take a 64-bit mask")
             return
-        known = [entry for entry in self.macros.get(written, ()) if entry[2] == Life.LIVE]
+        known = [entry for entry in self.macros.of(written) if entry[2] == Life.LIVE]
         if len(known) == 1 and known[0][1].params is None and _MASK_32.fullmatch(known[0][1].body):
             path, define, _ = known[0]
             self.findings.add(
@@ -165,7 +164,7 @@ class _File:
         """The value of a warp constant that is a macro with one literal definition in this lane."""
         if not _WARP_NAME.fullmatch(name):
             return None
-        live = [define for _, define, life in self.macros.get(name, ()) if life == Life.LIVE and define.params is None]
+        live = [define for _, define, life in self.macros.of(name) if life == Life.LIVE and define.params is None]
         return int(live[0].body) if len(live) == 1 and live[0].body.isdigit() else None
 
     def _trees(self, body: _Body) -> None:

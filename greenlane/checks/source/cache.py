@@ -32,6 +32,20 @@ class Cache:
         self.folder = folder
 
     def load(self, name: str) -> Any:
+        body = self._read(name)
+        if body is None:
+            return None
+        try:
+            return pickle.loads(body)
+        except Exception:  # an entry of another version may refer to anything
+            return None
+
+    def load_bytes(self, name: str, digest: str) -> bytes | None:
+        """Bytes of a known digest."""
+        body = self._read(name)
+        return body if body is not None and hashlib.blake2b(body, digest_size=16).hexdigest() == digest else None
+
+    def _read(self, name: str) -> bytes | None:
         if self.folder is None:
             return None
         path = self.folder / name
@@ -44,15 +58,15 @@ class Cache:
         head, digest, body = data[: len(_MAGIC)], data[len(_MAGIC) : len(_MAGIC) + 16], data[len(_MAGIC) + 16 :]
         if head != _MAGIC or hashlib.blake2b(body, digest_size=16).digest() != digest:
             return None
-        try:
-            return pickle.loads(body)
-        except Exception:  # an entry of another version may refer to anything
-            return None
+        return body
 
     def store(self, name: str, value: Any) -> None:
+        if self.folder is not None:
+            self.store_bytes(name, pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
+
+    def store_bytes(self, name: str, body: bytes) -> None:
         if self.folder is None:
             return
-        body = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
         with contextlib.suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
             descriptor, temporary = tempfile.mkstemp(dir=self.folder, prefix=".new-")

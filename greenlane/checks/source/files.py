@@ -47,7 +47,7 @@ class Unparsed:
 class SourceFile:
     path: str  # relative to the root, with slashes
     data: bytes = field(repr=False)
-    known_structure: Structure | None = field(default=None, repr=False)
+    known_structure: Callable[[], Structure | None] | None = field(default=None, repr=False)
 
     @cached_property
     def digest(self) -> str:
@@ -63,7 +63,8 @@ class SourceFile:
 
     @cached_property
     def structure(self) -> Structure:
-        return self.known_structure or directives.structure(self.text)
+        known = self.known_structure() if self.known_structure is not None else None
+        return known if known is not None else directives.structure(self.text)
 
     @cached_property
     def directive_lines(self) -> frozenset[int]:
@@ -100,12 +101,18 @@ class Files:
         whole = hashlib.blake2b(digest_size=16)
         for path in sorted(self.sources):
             whole.update(f"{path}\0{self.sources[path].digest}\0".encode("utf-8", "surrogateescape"))
+        whole.update(self.digest_of_others.encode())
+        whole.update(repr(self.problems).encode("utf-8", "backslashreplace"))
+        return whole.hexdigest()
+
+    @cached_property
+    def digest_of_others(self) -> str:
+        whole = hashlib.blake2b(digest_size=16)
         for path in sorted(self.others):
             whole.update(
                 f"{path}\0".encode("utf-8", "surrogateescape")
                 + hashlib.blake2b(self.others[path], digest_size=16).digest()
             )
-        whole.update(repr(self.problems).encode("utf-8", "backslashreplace"))
         return whole.hexdigest()
 
     @cached_property

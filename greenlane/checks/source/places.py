@@ -29,9 +29,13 @@ def occurrences(project: Project, view: LaneView, path: str, name: str) -> Itera
 def maybe_lost(project: Project, view: LaneView, files: Iterable[str], name: str) -> bool:
     """Whether a file that the grammar didn't take whole may declare a function: its name stands at unknown places."""
     pattern = re.compile(rf"\b{re.escape(name)}\s*\(")
-    for path in files:
+    doubtful = project.names(view).files("doubtful", "")
+    wanted = set(files)
+    for path in doubtful:
+        if path not in wanted:
+            continue
         facts = project.facts(view, path)
-        if name not in facts.tokens or not (facts.errors or facts.gaps or facts.problem):
+        if name not in facts.tokens:
             continue
         known = {function.line for function in facts.functions if function.name == name}
         known |= {call.line for call in facts.calls if call.name == name}

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
-from greenlane.checks.source import index, macros
-from greenlane.checks.source.cache import Cache, code_version
+from greenlane.checks.source import index, macros, names
+from greenlane.checks.source.cache import Cache
 from greenlane.checks.source.decorations import Decorations
 from greenlane.checks.source.directives import Define, parse_define
-from greenlane.checks.source.facts import Facts, Function
+from greenlane.checks.source.facts import Callable as FunctionType
+from greenlane.checks.source.facts import Class, Facts, Function
 from greenlane.checks.source.files import Files, SourceFile, Unparsed
 from greenlane.checks.source.index import SliceKey
+from greenlane.checks.source.memory import Memory, directives_digest
+from greenlane.checks.source.names import Index, LaneNames, Lazy
 from greenlane.checks.source.scope import Scopes
 from greenlane.checks.source.slices import Life
+from greenlane.checks.source.state import LaneState, State, Writer, digest
 from greenlane.checks.source.view import LaneView
 from greenlane.checks.source.worlds import Worlds, atoms, macro, parse_formula
 from greenlane.matrix.checks import ChecksConfig
 from greenlane.matrix.model import Lane, Matrix
 
 _ANY_NUMBER = 10**6
+_READ_OF_A_LANE = (
+    "id", "row", "arch", "archs", "compiler", "compiler_version", "toolkit", "wavefront", "vendors", "macros",
+    "sources", "include_dirs", "defines", "env",
+)  # fmt: skip
 _DEFINED = re.compile(rb"#[ \t]*define[ \t]+([A-Za-z_]\w*)")
+Made = TypeVar("Made")
 
 
 class Project:
@@ -35,10 +45,33 @@ class Project:
         self.universe = macros.universe(
             matrix.lanes, (frozenset(map(macro, atoms(parse_formula(text)))) for text in matrix.constraints)
         )
-        self.views = tuple(LaneView(lane, files.sources, self.universe) for lane in matrix.lanes)
-        self._cache = cache
-        self._know_structures()
+        self.memory = Memory(cache, files, about(matrix))
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is known of any lane yet."""
+        lanes = self.matrix.lanes
+        self.views = tuple(LaneView(lane, self.sources, self.universe, self.memory.cut) for lane in lanes)
+        self._once: dict[tuple[str, str], Any] = {}
         self._facts: dict[SliceKey, Facts] = {}
+        self._lane_facts: dict[str, dict[str, Facts]] = {view.id: {} for view in self.views}
+        self._slices: list[SliceKey] = []
+        self._lane_slices: dict[str, dict[str, int]] = {}
+        self._parsed: frozenset[SliceKey] = frozenset()  # in this run
+        self._index: Index = {}
+
+    def begin_anew(self) -> None:
+        """Without what an earlier run found; slices that are the same are still not parsed again."""
+        self.memory.forget()
+        for name in (
+            "lane_files",
+            "read_files",
+            "decorations",
+            "defined_names",
+            "defines",
+        ):
+            self.__dict__.pop(name, None)
+        self._begin()
 
     @property
     def root(self) -> Path:
@@ -48,79 +81,171 @@ class Project:
     def lanes(self) -> Sequence[Lane]:
         return self.matrix.lanes
 
+    @property
+    def base(self) -> State | None:
+        """The earlier run that stands but for the files that changed."""
+        return self.memory.base if self.memory.changed is not None else None
+
     def view(self, lane_id: str) -> LaneView:
         return next(view for view in self.views if view.id == lane_id)
 
-    def _know_structures(self) -> None:
-        """Take the directives of unchanged files from the cache."""
-        stored = self._cache.load("structures")
-        if isinstance(stored, tuple) and stored[0] == code_version():
-            for file in self.sources.values():
-                file.known_structure = stored[1].get(file.digest)
+    def views_of(self, path: str) -> tuple[LaneView, ...]:
+        """The lanes that read a file."""
+        return tuple(view for view in self.views if path in self.lane_files[view.id])
 
-    def _remember_structures(self) -> None:
-        if any(self.sources[path].known_structure is None for path in self.read_files):
-            found = {self.sources[path].digest: self.sources[path].structure for path in self.read_files}
-            self._cache.store("structures", (code_version(), found))
+    def once(self, what: str, view: LaneView, make: Callable[[LaneView], Made]) -> Made:
+        """Something of a lane that a rule works out once."""
+        key = (what, view.id)
+        if key not in self._once:
+            self._once[key] = make(view)
+        return cast(Made, self._once[key])
+
+    # Slices and facts.
 
     def load_facts(self) -> None:
-        """Parse, or take from the cache, every slice that some lane reads."""
-        wanted = {self._key(view, path): path for view in self.views for path in view.reached()}
-        name = "facts"
-        stored = self._cache.load(name)
-        version = (code_version(), self.decorations.names)
-        known: dict[SliceKey, Facts] = stored[1] if isinstance(stored, tuple) and stored[0] == version else {}
-        jobs = {
+        """Parse, or know from earlier, every slice that some lane reads, and index what is in it."""
+        if self.base is not None:
+            self._take_over(self.base)
+            return
+        wanted = {self._slice_key(view, path): (view, path) for view in self.views for path in self.lane_files[view.id]}
+        known = self.memory.base is not None and self.memory.base.decorations.names == self.decorations.names
+        missing = {
             key: index.job(self.sources[path], key[2], self.decorations)
-            for key, path in wanted.items()
-            if key not in known
+            for key, (_, path) in wanted.items()
+            if not (known and key in self.memory.numbers)
         }
-        fresh = index.run_all(jobs)
-        self._facts = {key: fresh[key] if key in fresh else known[key] for key in wanted}
-        if fresh or len(known) > 2 * len(wanted):
-            self._cache.store(name, (version, self._facts))
-        self._remember_structures()
+        fresh = index.run_all(missing)
+        self._parsed = frozenset(fresh)
+        for number, (key, (view, path)) in enumerate(wanted.items()):
+            self._facts[key] = fresh[key] if key in fresh else self.memory.facts(self.memory.numbers[key])
+            self._slices.append(key)
+            names.extend(self._index, number, names.named(self._facts[key], view.slice(path).defines))
+        numbers = {key: number for number, key in enumerate(self._slices)}
+        self._lane_slices = {
+            view.id: {path: numbers[self._slice_key(view, path)] for path in self.lane_files[view.id]}
+            for view in self.views
+        }
 
-    @cached_property
-    def decorations(self) -> Decorations:
-        return Decorations(file.data for file in self.sources.values())
+    def _take_over(self, base: State) -> None:
+        """All slices of the earlier run but those of the files that changed."""
+        self._slices = list(base.slices)
+        self._index = base.names
+        self._lane_slices = {view.id: dict(base.lanes[view.id].slices) for view in self.views}
+        for path in sorted(self.memory.changed or ()):
+            for view in self.views_of(path):
+                key = self._slice_key(view, path)
+                if key not in self._facts:
+                    self._facts[key] = index.run(index.job(self.sources[path], key[2], self.decorations))
+                    names.extend(
+                        self._index, len(self._slices), names.named(self._facts[key], view.slice(path).defines)
+                    )
+                    self._slices.append(key)
+                self._lane_slices[view.id][path] = self._slices.index(key, len(base.slices))
 
-    def _key(self, view: LaneView, path: str) -> SliceKey:
+    def _slice_key(self, view: LaneView, path: str) -> SliceKey:
         return (path, self.sources[path].digest, view.slice(path).arms)
 
     def facts(self, view: LaneView, path: str) -> Facts:
         """What a lane sees in a file."""
         known = self._lane_facts[view.id].get(path)
         if known is None:
-            key = self._key(view, path)
-            known = self._facts.get(key) or index.run(index.job(self.sources[path], key[2], self.decorations))
-            self._lane_facts[view.id][path] = known
+            known = self._lane_facts[view.id][path] = self._find_facts(view, path)
         return known
 
-    @cached_property
-    def _lane_facts(self) -> dict[str, dict[str, Facts]]:
-        return {view.id: {} for view in self.views}
+    def _find_facts(self, view: LaneView, path: str) -> Facts:
+        number = self._lane_slices.get(view.id, {}).get(path)
+        if number is None:  # no unit of the lane reads it
+            key = self._slice_key(view, path)
+            return self._facts.get(key) or index.run(index.job(self.sources[path], key[2], self.decorations))
+        key = self._slices[number]
+        return self._facts[key] if key in self._facts else self.memory.facts(number)
 
-    def in_scope(self) -> Iterator[tuple[str, tuple[LaneView, ...]]]:
-        """Every source file that some lane reads, with these lanes."""
+    def old_facts(self, view: LaneView, path: str) -> Facts | None:
+        """What the earlier run saw in a file."""
+        number = self.base.lanes[view.id].slices.get(path) if self.base is not None else None
+        return None if number is None else self.memory.facts(number)
+
+    def keep(self, drafts: dict[str, tuple[Any, ...]]) -> None:
+        """Leave everything for the next run."""
+        pieces = Writer()
+        unparsed: dict[int, tuple[Unparsed, ...]] = {}
+        for number, key in enumerate(self._slices):
+            raw = self.memory.raw_facts(key) if key not in self._parsed else None
+            if raw is not None:
+                pieces.add_raw(("facts", number), raw)
+            else:
+                pieces.add(("facts", number), self._facts[key])
+            unparsed[number] = tuple(_unparsed(key[0], self._facts[key]))
         for path in self.read_files:
-            yield path, tuple(view for view in self.views if path in self.lane_files[view.id])
+            pieces.add(("structure", path), self.sources[path].structure)
+        for view in self.views:
+            for path in self.lane_files[view.id]:
+                pieces.add(("cut", view.id, path), (view.slice(path), view.edges(path)))
+        data = pieces.data()
+        self.memory.store(
+            State(
+                self.memory.key,
+                digest(data),
+                pieces.where,
+                {path: (file.digest, directives_digest(file)) for path, file in self.sources.items()},
+                tuple(self._slices),
+                {view.id: self._lane_state(view) for view in self.views},
+                self._index,
+                {number: entries for number, entries in unparsed.items() if entries},
+                self.decorations,
+                self.defined_names,
+                drafts,
+            ),
+            data,
+        )
 
-    @cached_property
-    def lane_files(self) -> dict[str, dict[str, Life]]:
-        return {view.id: view.reached() for view in self.views}
+    def _lane_state(self, view: LaneView) -> LaneState:
+        files = self.lane_files[view.id]
+        included_by: dict[str, set[str]] = {}
+        for path in files:
+            for edge in view.edges(path):
+                if edge.path is not None:
+                    included_by.setdefault(edge.path, set()).add(path)
+        return LaneState(
+            {path: int(life) for path, life in files.items()},
+            self._lane_slices[view.id],
+            {path: tuple(sorted(others)) for path, others in included_by.items()},
+        )
 
     def unparsed(self) -> Iterator[Unparsed]:
         """Files and regions that were not understood; names in them count as uses."""
         seen: set[tuple[str, int]] = set()
-        for key, facts in self._facts.items():
-            if facts.problem is not None and (key[0], 1) not in seen:
-                seen.add((key[0], 1))
-                yield Unparsed(key[0], 1, facts.problem)
-            for first, _ in facts.errors:
-                if (key[0], first) not in seen:
-                    seen.add((key[0], first))
-                    yield Unparsed(key[0], first, "not understood by the grammar")
+        used = {number for slices in self._lane_slices.values() for number in slices.values()}
+        for number in sorted(used):
+            key = self._slices[number]
+            if key in self._facts:
+                entries: Iterable[Unparsed] = _unparsed(key[0], self._facts[key])
+            else:
+                entries = self.base.unparsed.get(number, ()) if self.base is not None else ()
+            for entry in entries:
+                if (entry.file, entry.line) not in seen:
+                    seen.add((entry.file, entry.line))
+                    yield entry
+
+    # What is in the tree, whatever the lane.
+
+    @cached_property
+    def decorations(self) -> Decorations:
+        if self.base is not None:
+            return self.base.decorations
+        return Decorations(file.data for file in self.sources.values())
+
+    def in_scope(self) -> Iterator[tuple[str, tuple[LaneView, ...]]]:
+        """Every source file that some lane reads, with these lanes."""
+        for path in self.read_files:
+            yield path, self.views_of(path)
+
+    @cached_property
+    def lane_files(self) -> dict[str, dict[str, Life]]:
+        if self.base is not None:
+            lanes = self.base.lanes
+            return {view.id: {path: Life(life) for path, life in lanes[view.id].files.items()} for view in self.views}
+        return {view.id: view.reached() for view in self.views}
 
     @cached_property
     def defines(self) -> dict[str, list[tuple[str, Define]]]:
@@ -142,10 +267,19 @@ class Project:
     @cached_property
     def defined_names(self) -> frozenset[str]:
         """Macros that any file of the tree defines, read by a lane or not."""
+        if self.base is not None:
+            return self.base.defined_names
         found: set[bytes] = set()
         for file in self.sources.values():
             found.update(_DEFINED.findall(file.data))
         return frozenset(name.decode() for name in found)
+
+    def mentioning(self, name: str) -> Iterator[str]:
+        """Files that some lane reads in which a word stands, comments and directives included."""
+        word = name.encode("utf-8", "backslashreplace")
+        return (path for path in self.read_files if word in self.sources[path].data)
+
+    # What is in a lane.
 
     def is_judged(self, view: LaneView, path: str, line: int) -> bool:
         """Whether the lane surely compiles a line and the grammar understood it."""
@@ -154,19 +288,29 @@ class Project:
             return False
         return view.life(path, line) == Life.LIVE and not any(first <= line <= last for first, last in facts.errors)
 
-    def functions(self, view: LaneView) -> dict[str, list[tuple[str, Function]]]:
-        """By name: every function that a file of the lane declares, uncertain ones included."""
-        if view.id not in self._functions:
-            found: dict[str, list[tuple[str, Function]]] = {}
-            for path in self.lane_files[view.id]:
-                for function in self.facts(view, path).functions:
-                    found.setdefault(function.name, []).append((path, self._with_open_end(function)))
-            self._functions[view.id] = found
-        return self._functions[view.id]
+    def names(self, view: LaneView) -> LaneNames:
+        return self.once(
+            "names",
+            view,
+            lambda view: LaneNames(self._index, lambda number: self._slices[number][0], self._lane_slices[view.id]),
+        )
 
-    @cached_property
-    def _functions(self) -> dict[str, dict[str, list[tuple[str, Function]]]]:
-        return {}
+    def functions(self, view: LaneView) -> Lazy[tuple[str, Function]]:
+        """By name: every function that a file of the lane declares, uncertain ones included."""
+
+        def make(view: LaneView) -> Lazy[tuple[str, Function]]:
+            held = self.names(view)
+            return Lazy(
+                lambda name: held.has("functions", name),
+                lambda name: [
+                    (path, self._with_open_end(function))
+                    for path in held.files("functions", name)
+                    for function in self.facts(view, path).functions
+                    if function.name == name
+                ],
+            )
+
+        return self.once("functions", view, make)
 
     def _with_open_end(self, function: Function) -> Function:
         """A macro in a parameter list stands for any number of parameters."""
@@ -174,74 +318,96 @@ class Project:
             return function._replace(params=(), variadic=True)
         return function
 
-    def named_functions(self, view: LaneView) -> dict[tuple[str, str], list[tuple[str, Function]]]:
-        """The functions of a lane by scope and name."""
-        if view.id not in self._named:
-            found: dict[tuple[str, str], list[tuple[str, Function]]] = {}
-            for entries in self.functions(view).values():
-                for entry in entries:
-                    found.setdefault((entry[1].scope, entry[1].name), []).append(entry)
-            self._named[view.id] = found
-        return self._named[view.id]
+    def arities(self, view: LaneView, name: str) -> tuple[int, int]:
+        """The numbers of arguments that every function of a name takes."""
+        known = self.once("arities", view, lambda view: dict[str, tuple[int, int]]())
+        if name not in known:
+            entries = self.functions(view)[name]
+            known[name] = (
+                max(function.least for _, function in entries),
+                min(_ANY_NUMBER if function.variadic else len(function.params) for _, function in entries),
+            )
+        return known[name]
 
-    @cached_property
-    def _named(self) -> dict[str, dict[tuple[str, str], list[tuple[str, Function]]]]:
-        return {}
+    def classes(self, view: LaneView) -> Lazy[Class]:
+        """By name: every class with a body in a file of the lane."""
 
-    def arities(self, view: LaneView) -> dict[str, tuple[int, int]]:
-        """By name: the numbers of arguments that every function of that name takes."""
-        if view.id not in self._arities:
-            self._arities[view.id] = {
-                name: (
-                    max(function.least for _, function in entries),
-                    min(_ANY_NUMBER if function.variadic else len(function.params) for _, function in entries),
-                )
-                for name, entries in self.functions(view).items()
-            }
-        return self._arities[view.id]
+        def make(view: LaneView) -> Lazy[Class]:
+            held = self.names(view)
+            return Lazy(
+                lambda name: held.has("classes", name),
+                lambda name: [
+                    entry
+                    for path in held.files("classes", name)
+                    for entry in self.facts(view, path).classes
+                    if entry.name == name
+                ],
+            )
 
-    @cached_property
-    def _arities(self) -> dict[str, dict[str, tuple[int, int]]]:
-        return {}
+        return self.once("classes", view, make)
 
-    def macro_names(self, view: LaneView) -> dict[str, list[tuple[str, Define, int]]]:
+    def function_types(self, view: LaneView, name: str) -> list[FunctionType]:
+        """The named function pointer types of a name."""
+        return [
+            entry
+            for path in self.names(view).files("callables", name)
+            for entry in self.facts(view, path).callables
+            if entry.name == name
+        ]
+
+    def macro_names(self, view: LaneView) -> Lazy[tuple[str, Define, int]]:
         """By name: every macro that a file of the lane defines, with its Life."""
-        if view.id not in self._macros:
-            found: dict[str, list[tuple[str, Define, int]]] = {}
-            for path in self.lane_files[view.id]:
-                for define, life in view.slice(path).defines:
-                    found.setdefault(define.name, []).append((path, define, life))
-            self._macros[view.id] = found
-        return self._macros[view.id]
 
-    @cached_property
-    def _macros(self) -> dict[str, dict[str, list[tuple[str, Define, int]]]]:
-        return {}
+        def make(view: LaneView) -> Lazy[tuple[str, Define, int]]:
+            held = self.names(view)
+            return Lazy(
+                lambda name: held.has("macros", name),
+                lambda name: [
+                    (path, define, life)
+                    for path in held.files("macros", name)
+                    for define, life in view.slice(path).defines
+                    if define.name == name
+                ],
+            )
+
+        return self.once("macros", view, make)
 
     def scopes(self, view: LaneView) -> Scopes:
-        if view.id not in self._scopes:
-            files = self.lane_files[view.id]
-            self._scopes[view.id] = Scopes(
-                view, files, {path: self.facts(view, path) for path in files}, self.functions(view)
-            )
-        return self._scopes[view.id]
+        return self.once(
+            "scopes",
+            view,
+            lambda view: Scopes(
+                view, self.names(view), lambda path: self.facts(view, path), self.functions(view), self.classes(view)
+            ),
+        )
 
-    @cached_property
-    def _scopes(self) -> dict[str, Scopes]:
-        return {}
+    def units_reaching(self, view: LaneView, path: str) -> Sequence[str]:
+        """The lane's units that read a file, however indirectly."""
+        return [unit for unit in self.readers(view, path) if unit in view.unit_set]
 
-    def units_reaching(self, view: LaneView, path: str) -> Iterable[str]:
-        return self._reaching(view).get(path, ())
+    def readers(self, view: LaneView, path: str) -> Sequence[str]:
+        """Files that read a file, itself included."""
+        included_by = self.once("included by", view, self._included_by)
+        found, waiting = {path}, [path]
+        while waiting:
+            for other in included_by.get(waiting.pop(), ()):
+                if other not in found:
+                    found.add(other)
+                    waiting.append(other)
+        return sorted(found)
 
-    def _reaching(self, view: LaneView) -> dict[str, list[str]]:
-        if view.id not in self._reached_by:
-            found: dict[str, list[str]] = {}
-            for unit in view.units:
-                for path in view.reach(unit):
-                    found.setdefault(path, []).append(unit)
-            self._reached_by[view.id] = found
-        return self._reached_by[view.id]
+    def _included_by(self, view: LaneView) -> dict[str, tuple[str, ...]]:
+        return self.base.lanes[view.id].included_by if self.base is not None else self._lane_state(view).included_by
 
-    @cached_property
-    def _reached_by(self) -> dict[str, dict[str, list[str]]]:
-        return {}
+
+def about(matrix: Matrix) -> tuple[str, ...]:
+    """All that the checks read of a matrix."""
+    lanes = [tuple(str(getattr(lane, name)) for name in _READ_OF_A_LANE) for lane in matrix.lanes]
+    return repr(lanes), repr(matrix.constraints), repr(matrix.checks)
+
+
+def _unparsed(path: str, facts: Facts) -> Iterator[Unparsed]:
+    if facts.problem is not None:
+        yield Unparsed(path, 1, facts.problem)
+    for first, _ in facts.errors:
+        yield Unparsed(path, first, "not understood by the grammar")

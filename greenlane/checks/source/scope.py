@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from greenlane.checks.source.facts import Class, Facts, Function, Param, Trait
+from greenlane.checks.source.names import LaneNames, Lazy
 from greenlane.checks.source.view import LaneView
 
 Candidate = tuple[str, Function]
@@ -21,22 +22,18 @@ class Scopes:
     def __init__(
         self,
         view: LaneView,
-        files: Iterable[str],
-        facts: Mapping[str, Facts],
-        functions: Mapping[str, Sequence[Candidate]],
+        names: LaneNames,
+        facts: Callable[[str], Facts],
+        functions: Lazy[Candidate],
+        classes: Lazy[Class],
     ) -> None:
         self._view = view
+        self._names = names
         self._facts = facts
         self._functions = functions
-        self._units = frozenset(view.units)
-        self._classes: dict[str, list[Class]] = {}
+        self._classes = classes
+        self._units = view.unit_set
         self._hierarchies: dict[str, set[str] | None] = {}
-        self._objects: dict[str, set[str]] = {}  # name -> files that declare it as no function
-        for path in files:
-            for entry in facts[path].classes:
-                self._classes.setdefault(entry.name, []).append(entry)
-            for name in facts[path].objects:
-                self._objects.setdefault(name, set()).add(path)
 
     def _visible(self, path: str, candidates: Iterable[Candidate]) -> list[Candidate]:
         """Those that the file can see: a unit sees what it includes, a header may see anything."""
@@ -47,15 +44,17 @@ class Scopes:
 
     def _is_imported(self, path: str, name: str) -> bool:
         """Whether a using-declaration gives a name more meanings than the index knows."""
-        files = self._view.reach(path) if path in self._units else (path, *self._facts)
-        return any(file in self._facts and name in self._facts[file].imported for file in files)
+        importing = self._names.files("imported", name)
+        return bool(importing) and (
+            path not in self._units or any(file in self._view.reach(path) for file in importing)
+        )
 
     def plain(self, path: str, facts: Facts, inside: Function | None, name: str) -> Sequence[Candidate]:
-        visible = self._visible(path, self._functions.get(name, ()))
+        visible = self._visible(path, self._functions.of(name))
         if self._is_imported(path, name):
             return ()
         if self._is_object(path, name):
-            return self._constructors(name, visible) if len(self._classes.get(name, ())) == 1 else ()
+            return self._constructors(name, visible) if len(self._classes.of(name)) == 1 else ()
         around = inside.scope if inside is not None else ""
         using = self._using(path)
         free = [entry for entry in visible if not entry[1].has(Trait.MEMBER)]
@@ -80,13 +79,13 @@ class Scopes:
 
     def _using(self, path: str) -> set[str]:
         files = self._view.reach(path) if path in self._units else (path,)
-        return {name for file in files if file in self._facts for name in self._facts[file].using}
+        return {name for file in files for name in self._facts(file).using}
 
     def _is_object(self, path: str, name: str) -> bool:
-        declaring = self._objects.get(name)
+        declaring = self._names.files("objects", name)
         if not declaring:
             return False
-        return path not in self._units or bool(declaring & self._view.reach(path).keys())
+        return path not in self._units or any(file in self._view.reach(path) for file in declaring)
 
     def _constructors(self, name: str, visible: Iterable[Candidate]) -> Sequence[Candidate]:
         """Constructors of the only class of a name, where it declares some and inherits none; a copy takes one."""
@@ -110,7 +109,7 @@ class Scopes:
             if len(targets) > 1 or (not targets and self._is_aliased(path, first)):
                 return ()
             wanted = next(iter(targets), first) + separator + rest
-        visible = self._visible(path, self._functions.get(name, ()))
+        visible = self._visible(path, self._functions.of(name))
         found = [entry for entry in visible if _ends_with(entry[1].scope, wanted)]
         last = wanted.rpartition("::")[2]
         if self._is_imported(path, name) or (
@@ -122,23 +121,11 @@ class Scopes:
     def _targets(self, path: str, name: str) -> set[str]:
         """What a namespace alias stands for."""
         files = self._view.reach(path) if path in self._units else (path,)
-        return {
-            target
-            for file in files
-            if file in self._facts
-            for alias, target in self._facts[file].aliases
-            if alias == name
-        }
+        return {target for file in files for alias, target in self._facts(file).aliases if alias == name}
 
     def _is_aliased(self, path: str, name: str) -> bool:
         """Whether a qualifier is a type or an alias that may lead anywhere."""
-        return (
-            name not in self._classes
-            and self._is_object(path, name)
-            and not any(
-                name in namespace.split("::") for facts in self._facts.values() for namespace in facts.namespaces
-            )
-        )
+        return name not in self._classes and self._is_object(path, name) and not self._names.has("namespaces", name)
 
     def receiver_class(self, path: str, facts: Facts, inside: Function | None, receiver: str) -> str | None:
         """The project's class that a receiver is surely of."""
@@ -151,7 +138,7 @@ class Scopes:
         if not types and inside.has(Trait.MEMBER):
             owner = inside.scope.rpartition("::")[2]
             types = {
-                field.type for entry in self._classes.get(owner, ()) for field in entry.fields if field.name == receiver
+                field.type for entry in self._classes.of(owner) for field in entry.fields if field.name == receiver
             }
         if len(types) != 1:
             return None
@@ -162,7 +149,7 @@ class Scopes:
         plain = _NOISE.sub("", written)
         smart = _SMART.fullmatch(plain)
         scope, _, name = (smart.group(1) if smart else plain).rpartition("::")
-        entries = self._classes.get(name, ())
+        entries = self._classes.of(name)
         if len(entries) != 1 or entries[0].specialization:
             return None
         own = entries[0].scope
@@ -182,7 +169,7 @@ class Scopes:
             name = waiting.pop()
             if name in found:
                 continue
-            entries = self._classes.get(name, ())
+            entries = self._classes.of(name)
             if len(entries) != 1 or entries[0].specialization:
                 return None
             found.add(name)
@@ -192,18 +179,18 @@ class Scopes:
     def members(self, owner: str, name: str) -> Sequence[Candidate] | None:
         """Members of a class and its bases; None where more may hide behind the name."""
         classes = self.hierarchy(owner)
-        if any(name in facts.imported for facts in self._facts.values()):
+        if self._names.has("imported", name):
             return None
         if classes is None or any(field.name == name for own in classes for field in self._classes[own][0].fields):
             return None
         return [
             entry
-            for entry in self._functions.get(name, ())
+            for entry in self._functions.of(name)
             if entry[1].has(Trait.MEMBER) and entry[1].scope.rpartition("::")[2] in classes
         ]
 
     def only_class(self, name: str) -> Class | None:
-        entries = self._classes.get(name, ())
+        entries = self._classes.of(name)
         return entries[0] if len(entries) == 1 else None
 
 

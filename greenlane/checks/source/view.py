@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from greenlane.checks.source import vendors
@@ -24,10 +24,20 @@ class Edge(NamedTuple):
     path: str | None  # None: outside of the project
 
 
+Cut = tuple[Slice, tuple[Edge, ...]]
+
+
 class LaneView:
     """Slices and includes of a lane; a file is cut when it is first asked for."""
 
-    def __init__(self, lane: Lane, files: Mapping[str, SourceFile], universe: frozenset[str]) -> None:
+    def __init__(
+        self,
+        lane: Lane,
+        files: Mapping[str, SourceFile],
+        universe: frozenset[str],
+        known: Callable[[str, str], Cut | None] = lambda lane, path: None,
+    ) -> None:
+        self._known = known
         self.lane = lane
         self.id = lane.id
         self.allowed = frozenset(lane.vendors)
@@ -35,6 +45,7 @@ class LaneView:
         self.resolver = Resolver(files, lane.include_dirs, lane.vendors)
         self.macros = LaneMacros(lane, universe)
         self.units = tuple(sorted(path for path in files if self._compiles(path)))
+        self.unit_set = frozenset(self.units)
         self._slices: dict[str, Slice] = {}
         self._edges: dict[str, tuple[Edge, ...]] = {}
         self._busy: set[str] = set()
@@ -53,7 +64,11 @@ class LaneView:
 
     def slice(self, path: str) -> Slice:
         if path not in self._slices:
-            self._slices[path] = self._cut(path)
+            known = self._known(self.id, path)
+            if known is not None:
+                self._slices[path], self._edges[path] = known
+            else:
+                self._slices[path] = self._cut(path)
         return self._slices[path]
 
     def _cut(self, path: str) -> Slice:
