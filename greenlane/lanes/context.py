@@ -49,6 +49,7 @@ class Context:
     wanted_image: str | None = None  # hex id of the image to use instead of what the Dockerfile gives
     base: Callable[[], Program] | None = None
     image: str | None = None  # hex id, once the image stage has run
+    model: str | None = None  # hex digest of the model that the gates measure with
     image_files: str | None = None  # hex digest of what is in it, whatever its labels are
     log: StageLog = field(default_factory=StageLog)
     results: dict[Stage, StageResult] = field(default_factory=dict)

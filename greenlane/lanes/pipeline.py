@@ -11,7 +11,20 @@ from functools import partial
 
 from greenlane.errors import EnvironmentMissing
 from greenlane.gates.contract import Program
-from greenlane.lanes import evidence, infra, lease, machine, objects, places, plan, relevant, resume, reuse, stages
+from greenlane.lanes import (
+    evidence,
+    infra,
+    lease,
+    machine,
+    objects,
+    places,
+    plan,
+    relevant,
+    resume,
+    reuse,
+    stages,
+    weights,
+)
 from greenlane.lanes.context import Context, Ended
 from greenlane.lanes.first_error import first_error
 from greenlane.lanes.interrupt import Interrupted
@@ -111,6 +124,8 @@ def run_stages(session: Session, context: Context, course: Course | None = None)
     done = resume.load(context.folder.progress, key)
     for stage in plan.stages_of(lane, context.executor.name, session.options.until):
         red = next((result.stage for result in course.results.values() if result.outcome.is_red), None)
+        if stage in plan.GATES and red is None and context.model is None:
+            context.model = weights.digest(context)
         if red is not None:
             course.results[stage] = StageResult(stage=stage, outcome=Outcome.BLOCKED, reason=f"{red} is red")
         elif stage in done:
@@ -187,7 +202,9 @@ def _record(
         base=tree.base or session.base,
         merge_tree=tree.merge_tree,
         dirty=tree.dirty or moved,
-        digests=reuse.digests(session, lane, image=context.image if context else None),
+        digests=reuse.digests(
+            session, lane, image=context.image if context else None, model=context.model if context else None
+        ),
         toolchain=_toolchain(context, lane, built),
         device=device,
         evidence=() if moved else proven,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from greenlane.lanes import evidence, lease, machine, places, plan, relevant
+from greenlane.lanes import evidence, lease, machine, places, plan, relevant, weights
 from greenlane.lanes.findings import findings_of, inputs
 from greenlane.lanes.resume import greenlane_digest
 from greenlane.lanes.session import Session
@@ -21,13 +21,14 @@ class Known:
     record_id: str
 
 
-def digests(session: Session, lane: Lane, image: str | None) -> Digests:
+def digests(session: Session, lane: Lane, image: str | None, model: str | None) -> Digests:
     """Everything that goes into a lane's result, as hex SHA-256."""
     return Digests(
         matrix=session.matrix.digest,
         lane=lane.digest,
         tree=relevant.digest(session.tree, session.matrix, lane),
         image=image,
+        model=model,
         inputs=gates_digest(lane),
         greenlane=greenlane_digest(),
     )
@@ -42,7 +43,7 @@ def find(session: Session, lane: Lane) -> Known | None:
     image = places.known_image(session, lane) if executor == places.DOCKER else None
     if executor == places.DOCKER and image is None:
         return None
-    wanted = digests(session, lane, image)
+    wanted = digests(session, lane, image, weights.known(session, lane, executor, image))
     for record_id, record in _candidates(session, lane, wanted):
         if _same(session, lane, record, wanted, executor) and _still_checked(session, lane, record):
             again = _repeated(session, record, record_id)

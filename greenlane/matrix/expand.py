@@ -200,7 +200,16 @@ def _settings(cell: Cell, values: Mapping[str, Any]) -> dict[str, Any]:
         **{name: values.get(name) for name in ("row", "device", "hosted_only")},
         **{
             name: values.get(name) or ()
-            for name in ("vendors", "sources", "include_dirs", "passthrough", "runs_on", "paths", "setup_inputs")
+            for name in (
+                "vendors",
+                "sources",
+                "include_dirs",
+                "passthrough",
+                "runs_on",
+                "paths",
+                "setup_inputs",
+                "model",
+            )
         },
         **{name: dict(values.get(name) or {}) for name in ("macros", "defines", "env")},
         "tags": values["tags"],

@@ -107,6 +107,7 @@ class Lane:
     # {arch} {archs} {cmake_defines}. A stage without commands and without a gate does not exist in the lane.
     stages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     setup_inputs: tuple[str, ...] = ()
+    model: tuple[str, ...] = ()  # globs of the files, inside the lane, that its gates measure with
     gates: Mapping[str, Any] = field(default_factory=dict)  # validated: greenlane.matrix.gates
     marks: Mapping[str, Mark] = field(default_factory=dict)  # dotted field path -> where it was written
 

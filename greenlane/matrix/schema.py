@@ -74,6 +74,10 @@ class Common(Part):
     runs_on: Words | None = key("labels of the CI runner", example="runs_on: [self-hosted, gfx1100]")
     paths: Words | None = key("globs of further files that affect the lane", example='paths: ["python/**"]')
     row: Word | None = key("row of the project's backend table that the lane belongs to", example="row: BACKEND-ROCM")
+    model: Words | None = key(
+        "globs of the files, inside the lane, that its gates measure with; their digest is in the record",
+        example='model: "{env}/lib/python3*/site-packages/weights/*.gguf"',
+    )
     require: Annotated[tuple[Evidence, ...], BeforeValidator(listed)] | None = key(
         "evidence that the lane must reach to be green", example="require: [built, exact]"
     )
@@ -240,7 +244,8 @@ class MatrixFile(Part):
         "formulas over macros that hold in every world", example='constraints: ["!(USE_CUDA && USE_HIP)"]', default=()
     )
     required: Words | None = key(
-        "globs of the lanes that the required gate needs; not given: all but hosted_only", example='required: ["cpu*"]'
+        "globs of the lanes that the required gate needs; not given: all but hosted_only and nightly ones",
+        example='required: ["cpu*"]',
     )
     known_red: tuple[KnownRedEntry, ...] = key(
         "reds that somebody owns until a date", example="known_red: []", default=()

@@ -11,6 +11,7 @@ from greenlane.matrix.expand import Expanded, Expansion, mark_of_word, no_lane
 from greenlane.matrix.formula import Formula, FormulaError, evaluate, parse
 from greenlane.matrix.model import Evidence, Lane, Mark, Stage
 from greenlane.matrix.problems import Problems, nearest
+from greenlane.matrix.rows import NIGHTLY
 from greenlane.matrix.schema import Backend, MatrixFile
 from greenlane.matrix.targets import compiler_is_unfit, targets
 
@@ -46,7 +47,7 @@ def verify(file: MatrixFile, root: Node, name: str, expansion: Expansion, proble
 def required_ids(file: MatrixFile, lanes: list[Lane]) -> tuple[str, ...]:
     """The lanes that the required gate needs."""
     if file.required is None:
-        return tuple(lane.id for lane in lanes if lane.hosted_only is None)
+        return tuple(lane.id for lane in lanes if lane.hosted_only is None and NIGHTLY not in lane.tags)
     globs = file.required
     return tuple(lane.id for lane in lanes if any(fnmatchcase(lane.id, glob) for glob in globs))
 
@@ -164,6 +165,7 @@ def _placeholders(expanded: Expanded, name: str, problems: Problems) -> None:
     lane = expanded.lane
     texts = [(f"stages.{stage}", command) for stage, commands in lane.stages.items() for command in commands]
     texts += [(f"env.{key}", value) for key, value in lane.env.items()]
+    texts += [("model", glob) for glob in lane.model]
     for path, text in texts:
         for word in _PLACEHOLDER.findall(text):
             if word in PLACEHOLDERS and not (word == "arch" and lane.arch is None):
