@@ -19,6 +19,7 @@ from greenlane.matrix.schema import Backend, MatrixFile
 from greenlane.matrix.sections import Gates
 
 SCIKIT_BUILD = {"build": ('CMAKE_ARGS="{cmake_defines}" {python} -m pip install --no-deps --target {prefix} {source}',)}
+LISTS = ("vendors", "sources", "include_dirs", "passthrough", "runs_on", "paths", "setup_inputs", "model")
 NOT_IN_DIGEST = frozenset({"digest", "marks", "tags", "runs_on"})  # they decide where and when, not what
 
 
@@ -198,19 +199,7 @@ def _axes(cell: Cell, backend: Backend, draft: Draft) -> dict[str, Any]:
 def _settings(cell: Cell, values: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **{name: values.get(name) for name in ("row", "device", "hosted_only")},
-        **{
-            name: values.get(name) or ()
-            for name in (
-                "vendors",
-                "sources",
-                "include_dirs",
-                "passthrough",
-                "runs_on",
-                "paths",
-                "setup_inputs",
-                "model",
-            )
-        },
+        **{name: values.get(name) or () for name in LISTS},
         **{name: dict(values.get(name) or {}) for name in ("macros", "defines", "env")},
         "tags": values["tags"],
         "require": tuple(evidence.value for evidence in values.get("require") or ()),
