@@ -133,8 +133,8 @@ v_dot2c_f32_f16        f32  u32 u32          dot2_f16(a, b, d)
 v_dot2acc_f32_f16      f32  u32 u32          dot2_f16(a, b, d)
 v_dot2_f32_bf16        f32  u32 u32 f32      dot2_bf16(a, b, c)
 v_dot2c_f32_bf16       f32  u32 u32          dot2_bf16(a, b, d)
-v_dot2_f16_f16         f16  u32 u32 f16      convert<F16>(dot2_f16(a, b, convert<F32>(c)))
-v_dot2_bf16_bf16       u16  u32 u32 u16      to_bf16(dot2_bf16(a, b, from_bf16(c)))
+v_dot2_f16_f16         f16  u32 u32 f16      dot2_narrow_f16(a, b, c)
+v_dot2_bf16_bf16       u16  u32 u32 u16      dot2_narrow_bf16(a, b, c)
 v_add_f32              f32  f32 f32          a + b
 v_sub_f32              f32  f32 f32          a - b
 v_subrev_f32           f32  f32 f32          b - a

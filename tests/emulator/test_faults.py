@@ -1,4 +1,4 @@
-"""The faults that `greenlane review --prove` plants still apply to the sources that they break."""
+"""The faults that are planted to prove the ROCm lane still apply to the sources that they break."""
 
 from __future__ import annotations
 
@@ -36,4 +36,4 @@ def test_the_rocm_lane_names_a_fault_for_each_of_its_gates() -> None:
     gates = GatesConfig.model_validate(dict(lane.gates))
     assert gates.reach and gates.reach.prove and gates.exact and gates.exact.prove
     named = {gates.reach.prove.patch, gates.exact.prove.patch}
-    assert named == {path.relative_to(ROOT).as_posix() for path in FAULTS}
+    assert named <= {path.relative_to(ROOT).as_posix() for path in FAULTS}

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -124,7 +125,7 @@ def registers(text: str, case: Case) -> str:
     return f"{mnemonic} {re.sub(r'(?<![A-Z_a-z])(CC|[ABCD])(?![A-Z_a-z(0-9])', named, rest)}"
 
 
-def kernel(arch: str, cases: list[Case], lanes: int) -> str:
+def kernel(arch: str, bodies: Sequence[Sequence[str]], lanes: int) -> str:
     """One workgroup a wave; inputs (case, source, thread), outputs (case, thread), 8 bytes each."""
     old = arch.startswith("gfx9")
     load, store = ("global_load_dwordx2", "global_store_dwordx2") if old else ("global_load_b64", "global_store_b64")
@@ -135,11 +136,11 @@ def kernel(arch: str, cases: list[Case], lanes: int) -> str:
     wide = {True: "s_load_dwordx4", False: "s_load_b128"}[old]
     row = GROUPS * lanes * 8
     body = []
-    for case in cases:
+    for lines in bodies:
         for register in (2, 4, 6, 8):
             body += [f"{load} v[{register}:{register + 1}], v10, s[4:5]"]
             body += [f"s_add_u32 s4, s4, {row}", "s_addc_u32 s5, s5, 0"]
-        body += [wait, registers(case.text, case), f"{store} v10, v[8:9], s[6:7]"]
+        body += [wait, *lines, f"{store} v10, v[8:9], s[6:7]"]
         body += [f"s_add_u32 s6, s6, {row}", "s_addc_u32 s7, s7, 0"]
     return FILE.format(
         arch=arch,
@@ -270,7 +271,8 @@ def main() -> int:
     inputs = np.stack([np.stack([shaped(kind, raw[i]) for i, kind in enumerate(padded(case))]) for case in cases])
     outputs = np.zeros((len(cases), raw.shape[1]), np.uint64)
     with tempfile.TemporaryDirectory() as folder:
-        code = assemble(arguments.arch, kernel(arguments.arch, cases, lanes), Path(folder))
+        bodies = [[registers(case.text, case)] for case in cases]
+        code = assemble(arguments.arch, kernel(arguments.arch, bodies, lanes), Path(folder))
     launch(code, inputs, outputs, lanes)
     results = []
     with np.errstate(all="ignore"):

@@ -103,7 +103,6 @@ inline T div_fixup_lane(T quotient, T denominator, T numerator) {
   if (::isinf(denominator) && ::isinf(numerator)) return -Format<T>::kNan;
   if (denominator == 0 || ::isinf(numerator)) return sign * (T)INFINITY;
   if (::isinf(denominator) || numerator == 0) return sign * (T)0;
-  if (::isnan(quotient)) return sign * (T)INFINITY;
   return ::copysign(quotient, sign);
 }
 inline F32 div_fixup(F32 q, F32 d, F32 n) {

@@ -277,7 +277,7 @@ inline I32 to_i32(F64 x) {
       x);
 }
 inline U16 to_u16(F32 x) {
-  return convert<U16>(to_u32(min(x, (F32)(65535.0f))));
+  return convert<U16>(to_u32(x != x ? x : min(x, (F32)(65535.0f))));
 }
 inline I16 to_i16(F32 x) {
   return convert<I16>(to_i32(x != x ? x : min(max(x, (F32)(-32768.0f)), (F32)(32767.0f))));

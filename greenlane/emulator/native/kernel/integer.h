@@ -41,7 +41,7 @@ inline U32 field(U32 x, U32 offset, U32 width) {
   return (x >> (offset & 31u)) & ((splat(1) << (width & 31u)) - 1u);
 }
 inline I32 signed_field(U32 x, U32 offset, U32 width) {
-  const U32 bits = width & 31u, value = field(x, offset, width);
+  const U32 bits = width & 31u, value = (U32)((I32)x >> (I32)(offset & 31u));
   const U32 unused = (32u - bits) & 31u;
   const I32 extended = (I32)(value << unused) >> (I32)unused;
   return bits == 0u ? (I32)(0) : extended;
