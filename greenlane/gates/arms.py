@@ -77,7 +77,10 @@ class Runner:
             runs = [self.once(name, command, program, arm, request, [one], ()) for one in copies]
         else:
             runs = [self.once(name, command, program, arm, request, copies, steps)]
-        return last_copy(name, merged(runs), request.asked)
+        found = last_copy(name, merged(runs), request.asked)
+        if arm.repeat_after_step is not None:
+            require_hit(name, found)
+        return found
 
     def once(
         self,
@@ -159,6 +162,14 @@ def last_copy(name: str, found: Generation, asked: Sequence[Asked]) -> Generatio
     named = zip(asked, found.requests[-count:], strict=True)
     answers = tuple(answer.model_copy(update={"name": one.name}) for one, answer in named)
     return found.model_copy(update={"requests": answers})
+
+
+def require_hit(name: str, found: Generation) -> None:
+    """Copies that come later are to find their prompts in the prefix cache; where none did, they prove nothing."""
+    told = [answer.num_cached_tokens for answer in found.requests if answer.num_cached_tokens is not None]
+    if told and not any(told):
+        text = f"{name}: no later copy found its prompt in the prefix cache, so no hit was compared"
+        raise Failed(Outcome.VOID, f"{text}; is the cache off, or repeat_after_step too small?")
 
 
 def golden(path: Path, asked: Sequence[Asked]) -> Generation:

@@ -35,6 +35,7 @@ class Answer(BaseModel):
     token_ids: tuple[int, ...]
     logprobs: tuple[float, ...] = ()
     runner_up: tuple[Choice, ...] = ()
+    num_cached_tokens: int | None = None  # of the prompt, found in a prefix cache; engines that have none don't say
 
     @property
     def digest(self) -> str:

@@ -22,10 +22,14 @@ def proof_of(lane: Lane, gate: Stage) -> Proof | None:
     return None if section is None else section.prove
 
 
-def broken_lane(proof: Proof, lane: Lane) -> Lane:
-    """The lane with what the proof turns off."""
+def broken_lane(proof: Proof, lane: Lane, gate: Stage) -> Lane:
+    """The lane with what the proof turns off, and without other stages that might notice before the gate can."""
     defines, env = {**lane.defines, **proof.defines}, {**lane.env, **proof.env}
-    return dataclasses.replace(lane, defines=defines, env=env, digest=f"{lane.digest}-broken")
+    stages = {name: commands for name, commands in lane.stages.items() if name != Stage.TEST}
+    gates = {name: found for name, found in lane.gates.items() if gate is not Stage.EXACT or name != Stage.REACH}
+    return dataclasses.replace(
+        lane, defines=defines, env=env, stages=stages, gates=gates, digest=f"{lane.digest}-broken"
+    )
 
 
 def break_tree(proof: Proof, tree: Path) -> None:

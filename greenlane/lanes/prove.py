@@ -34,15 +34,16 @@ class Proven:
     record_id: str | None = None
 
 
-def prove(matrix: Path, gate_name: str) -> list[Proven]:
-    """Proves the gate in each lane whose matrix entry has a `prove`; raises MatrixError where no lane has one."""
+def prove(matrix: Path, gate_name: str, only: Sequence[str] = ()) -> list[Proven]:
+    """Proves the gate in each lane, or each of these, that has a `prove`; raises MatrixError where none has one."""
     gate = plan.stage_named(gate_name)
     if gate not in gate_proof.PROVABLE:
         known = ", ".join(gate_proof.PROVABLE)
         raise MatrixError(f"--prove {gate_name}: only {known} can be proven by breaking what they guard")
     with ExitStack() as stack:
         session = stack.enter_context(open_session(matrix, Options(until=gate), base=None, merge=False))
-        lanes = [(lane, proof) for lane in session.matrix.lanes if (proof := gate_proof.proof_of(lane, gate))]
+        asked = plan.lanes_named(session.matrix.lanes, only) if only else session.matrix.lanes
+        lanes = [(lane, proof) for lane in asked if (proof := gate_proof.proof_of(lane, gate))]
         if not lanes:
             raise MatrixError(f"--prove {gate}: no lane says in `gates.{gate}.prove` how to break what it guards")
         if session.tree.dirty:
@@ -61,7 +62,7 @@ def prove_lane(session: Session, lane: Lane, gate: Stage, proof: Proof) -> Prove
         why = end.prevented or (result.reason if result else None) or "it did not run"
         return Proven(lane.id, False, f"{gate} is not green to begin with: {why}")
     try:
-        broken = broken_results(session, gate_proof.broken_lane(proof, lane), proof)
+        broken = broken_results(session, gate_proof.broken_lane(proof, lane, gate), proof)
     except Failed as failure:
         return Proven(lane.id, False, failure.reason)
     if session.cancel.is_set():

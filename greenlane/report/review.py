@@ -53,7 +53,7 @@ def _prove(arguments: argparse.Namespace) -> int:
     """Break what the gate guards in a scratch tree; the gate has to turn red."""
     from greenlane.lanes.prove import exit_code, prove
 
-    ends = prove(arguments.matrix, arguments.prove)
+    ends = prove(arguments.matrix, arguments.prove, getattr(arguments, "lane", ()))
     for end in ends:
         print(
             f"{end.lane}: {arguments.prove} {'proven' if end.proven else 'NOT proven'}: {end.reason}", file=sys.stderr

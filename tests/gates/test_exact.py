@@ -277,6 +277,27 @@ def test_copies_of_a_prompt_must_answer_alike(engine: EngineDouble, context: Gat
     assert result.reason is not None and "copy 3 of 'ids'" in result.reason
 
 
+@pytest.mark.parametrize(("cached", "outcome"), [(16, Outcome.PASS), (0, Outcome.VOID), (None, Outcome.PASS)])
+def test_later_copies_that_missed_the_prefix_cache_prove_nothing(
+    cached: int | None, outcome: Outcome, engine: EngineDouble, context: GateContext
+) -> None:
+    config = copy.deepcopy(CONFIG)
+    config["generate"] += " --arrivals {arrivals}"
+    config["arms"]["on"] |= {"repeat": 2, "repeat_after_step": 9}
+
+    def tells_of_its_cache(document: dict[str, Any], words: list[str], env: Mapping[str, str]) -> None:
+        for at, request in enumerate(document["requests"]):
+            if cached is not None:
+                request["num_cached_tokens"] = cached if at >= len(PROMPTS) else 0
+
+    engine.breakage = tells_of_its_cache
+    result = run(config, engine, context)
+    assert result.outcome is outcome
+    assert outcome is Outcome.PASS or "no hit was compared" in str(result.reason)
+    arrivals = json.loads(next(context.artifacts.glob("on-main-arrivals.json")).read_text())
+    assert [one["step"] for one in arrivals] == [0, 0, 9, 9]
+
+
 def test_prompts_go_one_by_one_where_the_command_takes_one(engine: EngineDouble, context: GateContext) -> None:
     config = copy.deepcopy(CONFIG)
     config["arms"]["on"] |= {"one_by_one": True}

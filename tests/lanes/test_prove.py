@@ -87,6 +87,23 @@ def test_where_no_lane_says_how_it_is_an_error(project: Any) -> None:
         proven(project, None)
 
 
+def test_stages_that_would_notice_first_are_left_out(project: Any) -> None:
+    (project.root / "engine.py").write_text(ENGINE)
+    (project.root / "without-dispatch.patch").write_text(PATCH)
+    proof = {"patch": "without-dispatch.patch"}
+    project.write(gates=gates(proof), stages={"build": ["true"], "test": ["grep -q FUSED {source}/engine.py"]})
+    project.commit("an engine")
+    (end,) = prove(project.root / "matrix.yaml", "reach")
+    assert end.proven and "fused must be reached" in end.reason
+
+
+def test_an_unknown_lane_is_an_error(project: Any) -> None:
+    project.write(gates=gates({"env": {"FUSED": "0"}}))
+    project.commit("a matrix")
+    with pytest.raises(MatrixError, match="no lane 'nowhere'"):
+        prove(project.root / "matrix.yaml", "reach", ["nowhere"])
+
+
 def test_only_reach_and_exact_can_be_proven(project: Path) -> None:
     with pytest.raises(MatrixError, match="only reach, exact"):
         prove(Path("matrix.yaml"), "bench")
