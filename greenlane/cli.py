@@ -127,8 +127,10 @@ def ledger(arguments: argparse.Namespace) -> int:
 
 
 def report(arguments: argparse.Namespace) -> int:
-    from greenlane.report import command
+    from greenlane.report import command, table
 
+    if arguments.table:
+        return table.command(arguments)
     return command.command(arguments)
 
 
@@ -230,6 +232,9 @@ def _review_verbs(verbs: argparse._SubParsersAction) -> None:  # type: ignore[ty
     )
     command.add_argument("--prove", metavar="GATE", help="break what GATE guards and require it to go red")
     command.add_argument(
+        "--lane", action="append", default=[], metavar="L", help="--prove: only this lane (repeatable)"
+    )
+    command.add_argument(
         "--format", choices=("markdown", "json", "html", "text"), help="text on a terminal, markdown elsewhere"
     )
 
@@ -270,6 +275,9 @@ def _review_verbs(verbs: argparse._SubParsersAction) -> None:  # type: ignore[ty
         help="text on a terminal, markdown elsewhere",
     )
     command.add_argument("--output", type=Path, metavar="FILE", help="write to FILE instead of standard output")
+    command.add_argument("--table", choices=("backends",), help="row, lane, evidence and milestone, for a README")
+    command.add_argument("--into", type=Path, metavar="FILE", help="table: write it between its markers in FILE")
+    command.add_argument("--check", action="store_true", help="table: fail if FILE is stale; needs no records")
 
 
 def _emulate_verb(verbs: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]

@@ -17,11 +17,9 @@ from greenlane.github.target import NoTarget, Target
 from greenlane.ledger import Ledger, ref
 from greenlane.record.git import commit_of, git, git_text
 from greenlane.report import comment as text
-from greenlane.report import templates
+from greenlane.report import summary, templates
 from greenlane.review.model import Review
 from greenlane.review.review import Asked, review
-
-SUMMARY_BYTES = 1_000_000  # of the 1 MiB that a step may write
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +135,10 @@ def _in_its_place(arguments: argparse.Namespace) -> int:
 
 def summarize(content: str) -> None:
     """Into the step's summary in a workflow, else to standard output."""
-    path = os.environ.get("GITHUB_STEP_SUMMARY")
-    if not path:
+    if os.environ.get(summary.VARIABLE):
+        summary.publish(content)
+    else:
         print(content, end="")
-        return
-    with Path(path).open("ab") as file:
-        file.write(content.encode()[:SUMMARY_BYTES])
 
 
 def say(line: str) -> None:

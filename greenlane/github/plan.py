@@ -15,12 +15,11 @@ from greenlane.github import event as events
 from greenlane.github.comment import say, summarize
 from greenlane.matrix import export
 from greenlane.matrix import rows as lane_rows
-from greenlane.matrix.rows import Row
+from greenlane.matrix.rows import NIGHTLY, Row
 from greenlane.record.git import commit_of, git_text
 from greenlane.report.markdown import code, table, text
 
 LABEL = "greenlane-hardware"  # of a pull request that a maintainer lets onto the team's own machines
-NIGHTLY = "nightly"  # tag of lanes that a change does not wait for
 HOSTED = ("ubuntu-", "windows-", "macos-")
 
 

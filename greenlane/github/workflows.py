@@ -11,10 +11,11 @@ from pathlib import Path
 
 from greenlane import __version__
 from greenlane.errors import MatrixError
-from greenlane.github.plan import LABEL, NIGHTLY
+from greenlane.github.plan import LABEL
 from greenlane.ledger.store import write_durably
 from greenlane.matrix import export
 from greenlane.matrix import rows as lane_rows
+from greenlane.matrix.rows import NIGHTLY
 from greenlane.record.git import git
 from greenlane.report import templates
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from greenlane.matrix.model import Lane, Matrix
 
 Row = dict[str, Any]
+NIGHTLY = "nightly"  # tag of lanes that a change does not wait for
 _COPIED = ("id", "backend", "toolkit", "arch", "variant", "row", "digest", "compiler", "family", "device", "executor")
 _LISTS = ("tags", "require", "vendors", "runs_on")
 
