@@ -15,14 +15,20 @@ from greenlane.lanes.gate import program_in
 from greenlane.lanes.session import Session
 from greenlane.lanes.summary import LaneEnd
 from greenlane.matrix.model import Lane, Stage
+from greenlane.record.git import git
+from greenlane.record.model import Record
 
 SUFFIX = "@base"
 
 
 def rerun(session: Session, lane: Lane, end: LaneEnd) -> None:
-    """Runs the lane up to its red stage on the base, unless the base's record already says how that ends."""
+    """Runs the lane up to its red stage on the base, unless the base's record already says how that ends.
+
+    The base is what the lane's tree was made from: the merge base, or for a merge the tip that it merges with.
+    """
     assert end.record is not None
     red = next((result.stage for result in end.record.stages if result.outcome.is_red), None)
+    session = replace(session, base=_origin(session))
     if red is None or _is_known(session, lane, red):
         return
     session.progress.said(f"{lane.id} {red} is red: the same stage on the base {(session.base or '')[:12]}")
@@ -49,10 +55,23 @@ def program(session: Session, context: Context, stack: ExitStack) -> Program:
     return program_in(there, Stage.BENCH)
 
 
+def _origin(session: Session) -> str | None:
+    tree = session.tree
+    if session.base is None or tree.merge_tree is not None:
+        return session.base
+    found = git(tree.path, "merge-base", session.base, tree.head, check=False).stdout.decode().strip()
+    return found or session.base
+
+
 def _is_known(session: Session, lane: Lane, stage: Stage) -> bool:
     records = session.ledger.records(lane=lane.id, head=session.base or "")
-    results = (result for _, record in records if not record.dirty for result in record.stages)
+    results = (result for _, record in records if _counts(record) for result in record.stages)
     return any(result.stage is stage and not infra.prevented(result) for result in results)
+
+
+def _counts(record: Record) -> bool:
+    """Whether the record may be a baseline."""
+    return not record.dirty and record.trust != "fork"
 
 
 @contextmanager

@@ -38,7 +38,7 @@ def flake_rate(ledger: Ledger, lane: str, stage: Stage) -> FlakeRate:
     query = f"""
         select sum(s.outcome in {PASSED}), sum(s.outcome in {FAILED})
         from stages s join records r on r.id = s.record
-        where s.lane = ? and s.stage = ? and r.dirty = 0 and s.outcome in {PASSED + FAILED}
+        where s.lane = ? and s.stage = ? and r.dirty = 0 and s.rule is not 'infra' and s.outcome in {PASSED + FAILED}
         group by r.head, r.tree, r.lane_digest, r.image having count(*) > 1"""
     counts = ledger.index.select(query, (lane, stage))
     return FlakeRate(inputs=len(counts), flaky=sum(1 for passed, failed in counts if passed and failed))

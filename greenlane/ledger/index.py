@@ -110,13 +110,15 @@ class Index:
         return [_row(values) for values in self.select(query, tuple(where.values()))]
 
     def stages(self, heads: Iterable[str], lanes: Iterable[str]) -> list[StageRow]:
-        """Every stage of every clean record that no fork made, of these commits and lanes, newest first."""
+        """Every stage of every clean record that no fork made, of these commits and lanes, newest first. What the
+        machine cut is not among them."""
         wanted, here = json.dumps(list(heads)), json.dumps(list(lanes))
         query = (
             "select s.record, s.lane, s.head, s.stage, s.outcome, s.fingerprint, s.file, s.rule, s.target, s.reason "
             "from stages s join records r on r.id = s.record "
-            "where r.dirty = 0 and r.trust != 'fork' and s.head in (select value from json_each(?)) "
-            "and s.lane in (select value from json_each(?)) order by r.started desc"
+            "where r.dirty = 0 and r.trust != 'fork' and s.rule is not 'infra' "
+            "and s.head in (select value from json_each(?)) and s.lane in (select value from json_each(?)) "
+            "order by r.started desc"
         )
         return [StageRow(*values) for values in self.select(query, (wanted, here))]  # type: ignore[arg-type]
 
@@ -203,7 +205,8 @@ def _insert(connection: sqlite3.Connection, record_id: str, record: Record) -> N
     device_arch = record.device.arch if record.device else None
     values = (
         record_id, record.lane, record.head, record.base, record.outcome, record.trust, record.dirty,
-        sortable(record.started), record.digests.tree, record.digests.lane, record.digests.image, " ".join(record.evidence), device_arch,
+        sortable(record.started), record.digests.tree,
+        record.digests.lane, record.digests.image, " ".join(record.evidence), device_arch,
     )  # fmt: skip
     connection.execute(f"insert or replace into records values ({', '.join('?' * len(values))})", values)
     connection.executemany(

@@ -15,7 +15,7 @@ from greenlane.record.digests import gates_digest
 from greenlane.record.model import Outcome, Record
 from greenlane.review.model import MergeProbe
 from greenlane.review.policy import Policy
-from greenlane.review.verdict import MEASURED
+from greenlane.review.verdict import MEASURED, is_infrastructure
 
 TRUST_ORDER = ("runner", "local", "fork")  # a fork's word never hides a runner's
 ASKED = 20  # records of one head and lane that are read, the most trusted and newest first
@@ -111,7 +111,7 @@ def _standing(bench: Bench, lane: Lane, rows: list[Row]) -> Standing:
     stale.sort(key=lambda old: (old.of_base, old.of_other))  # stable: newest first
     if not current:
         return Standing(lane, stale=tuple(stale))
-    current.sort(key=lambda pair: _rank(pair[1].trust))
+    current.sort(key=lambda pair: (_rank(pair[1].trust), is_infrastructure(pair[1])))
     (record_id, record), *rest = current
     evidence, refused = _accepted(bench.policy, lane, record)
     others = tuple(other for _, other in rest if other.trust == record.trust and other.digests == record.digests)

@@ -67,11 +67,17 @@ def judge(court: Court, lane: Lane, record: Record, missing: tuple[str, ...], ot
     passing = _unexpected_pass(court, lane, record)
     if passing is not None:
         return passing
-    if any(red_stage(other, lane) for other in others):
+    if any(red_stage(other, lane) and not is_infrastructure(other) for other in others):
         return Ruling(Verdict.FLAKY, "the same inputs failed before and pass now")
     if missing:
         return Ruling(Verdict.NOT_RUN, f"nothing is red, but {', '.join(missing)} is not reached{_why(record)}")
     return Ruling(Verdict.GREEN, "reached what it requires")
+
+
+def is_infrastructure(record: Record) -> bool:
+    """Whether the machine cut the lane, so that the record says nothing of the code. Such a lane may be run again."""
+    errors = (stage.first_error for stage in record.stages if stage.outcome.is_red)
+    return any(error is not None and error.rule == INFRASTRUCTURE for error in errors)
 
 
 def _why(record: Record) -> str:

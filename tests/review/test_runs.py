@@ -1,0 +1,65 @@
+"""Lanes that really ran: what the review makes of a base run in the same job, and of a machine that gave out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.lanes import conftest as lanes
+from tests.lanes.conftest import Project
+
+project = lanes.project
+
+FAULT = "echo 'a.cpp:1:1: error: no member named combine in vt' >&2; exit 1"
+OTHER = "echo 'a.cpp:1:1: error: no member named scatter in vt' >&2; exit 1"
+
+
+def reviewed(project: Project, *options: str) -> dict[str, Any]:
+    done = project.greenlane("review", "--base", "main", "--format", "json", *options)
+    assert "Traceback" not in done.stderr
+    return json.loads(done.stdout) | {"code": done.returncode}  # type: ignore[no-any-return]
+
+
+def build(project: Project, command: str) -> None:
+    project.write(stages={"build": command}, require=["checked", "built"])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [(FAULT, FAULT, "red-on-base"), ("true", FAULT, "new-red"), (OTHER, FAULT, "unclassified")],
+)
+def test_a_red_is_tried_on_the_merge_base_in_the_same_job(
+    project: Project, before: str, after: str, verdict: str
+) -> None:
+    build(project, before)
+    project.commit("base")
+    project.git("checkout", "-q", "-b", "change")
+    (project.root / "b.cpp").write_text("int b;\n")
+    build(project, after)
+    project.commit("change")
+    project.git("checkout", "-q", "main")
+    build(project, "echo main has moved on")
+    project.commit("moved")
+    project.git("checkout", "-q", "change")
+    project.greenlane("run", "cpu", "--base", "main")
+    told = reviewed(project)
+    assert [(lane["id"], lane["verdict"]) for lane in told["lanes"]] == [("cpu", verdict)]
+
+
+def test_a_machine_that_gives_out_is_no_verdict_on_the_change(project: Project) -> None:
+    (project.root / "Dockerfile").write_text("FROM scratch\n")
+    project.write(dockerfile="Dockerfile", executor="docker")
+    project.commit("in a container")
+    project.git("checkout", "-q", "-b", "change")
+    project.commit("change")
+    done = project.greenlane("run", "cpu", "--base", "main", DOCKER_HOST="unix:///nowhere/docker.sock")
+    assert done.returncode == 3
+    told = reviewed(project)
+    [lane] = told["lanes"]
+    assert (lane["verdict"], told["code"]) == ("infra", 1)
+    comment = project.greenlane("review", "--base", "main", "--format", "markdown").stdout
+    assert "## 🟠 `cpu` is cut by the infrastructure: somebody has to run it again" in comment
+    project.greenlane("run", "cpu", "--base", "main", "--executor", "host")
+    assert reviewed(project)["lanes"][0]["verdict"] == "green", "a run after the machine failed is no flake"
