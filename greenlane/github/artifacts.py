@@ -17,7 +17,7 @@ PREFIX = "records-"  # of the artifacts that hold records; others are not looked
 MAX_ARTIFACTS = 1_000
 MAX_ARCHIVE_BYTES = 64 * 1024 * 1024
 MAX_MEMBERS = 1_000  # of one archive
-MAX_TOTAL_BYTES = 256 * 1024 * 1024  # unpacked, of all archives together
+MAX_TOTAL_BYTES = 256 * 1024 * 1024  # of all archives together, packed and unpacked
 MAX_RECORDS = 5_000
 CHUNK = 64 * 1024
 SpeaksFor = Callable[[str], bool]
@@ -28,9 +28,14 @@ class Taken:
     """What came of a run's artifacts."""
 
     records: int = 0
-    bytes: int = 0
+    bytes: int = 0  # unpacked
+    downloaded: int = 0
     refused: list[str] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
+
+    @property
+    def full(self) -> bool:
+        return self.records >= MAX_RECORDS or self.bytes > MAX_TOTAL_BYTES or self.downloaded > MAX_TOTAL_BYTES
 
 
 def take(forge: Forge, ledger: Ledger, run_id: int, speaks_for: SpeaksFor, trust: Trust) -> Taken:
@@ -39,12 +44,17 @@ def take(forge: Forge, ledger: Ledger, run_id: int, speaks_for: SpeaksFor, trust
     for artifact in forge.artifacts(run_id, MAX_ARTIFACTS):
         if not artifact.name.startswith(PREFIX):
             continue
+        if taken.full:
+            taken.refused.append("the run has more records than are read; the rest is left alone")
+            break
         name = ascii(artifact.name)[1:-1][:100]
         if artifact.expired or artifact.size > MAX_ARCHIVE_BYTES:
             why = "has expired" if artifact.expired else f"is larger than {MAX_ARCHIVE_BYTES} bytes"
             taken.refused.append(f"artifact {name}: {why}")
             continue
-        take_archive(ledger, download(forge.account, forge.repository, artifact), name, speaks_for, trust, taken)
+        content = download(forge.account, forge.repository, artifact)
+        taken.downloaded += len(content)
+        take_archive(ledger, content, name, speaks_for, trust, taken)
     return taken
 
 
@@ -52,9 +62,9 @@ def take_archive(ledger: Ledger, archive: bytes, name: str, speaks_for: SpeaksFo
     """The records of one archive. Whatever is not a record of such a commit is refused with a line."""
     for member, content in _members(archive, name, taken):
         try:
-            if taken.records >= MAX_RECORDS or taken.bytes + len(content) > MAX_TOTAL_BYTES:
-                raise InvalidRecord(f"{member}: the run has more records than are read")
             taken.bytes += len(content)
+            if taken.full:
+                raise InvalidRecord(f"{member}: the run has more records than are read")
             record = parse(content, source=member)
             if not speaks_for(record.head):
                 raise InvalidRecord(f"{member}: it is of commit {record.head[:12]}, for which this run can't speak")
@@ -78,14 +88,11 @@ def _members(archive: bytes, name: str, taken: Taken) -> Iterator[tuple[str, byt
         if entry.is_dir() or not entry.filename.endswith(".json"):
             continue
         shown = f"{name}/{ascii(entry.filename)[1:-1][-100:]}"
-        if taken.bytes > MAX_TOTAL_BYTES:
-            taken.refused.append(f"{shown}: the run has more records than are read")
+        if taken.full:
             return
         try:
             with opened.open(entry) as file:
                 yield shown, file.read(MAX_RECORD_BYTES + 1)
-        except (zipfile.BadZipFile, RuntimeError, ValueError, OSError, EOFError, NotImplementedError) as error:
-            taken.refused.append(f"{shown}: can't be unpacked: {type(error).__name__}")
         except Exception as error:  # zlib.error, lzma.LZMAError and whatever a later module raises on hostile bytes
             taken.refused.append(f"{shown}: can't be unpacked: {type(error).__name__}")
 

@@ -58,7 +58,7 @@ def _targets(forge: Forge, arguments: argparse.Namespace) -> list[Target]:
 
 def post(forge: Forge, place: Place, found: Target, author: str, *, with_verdict: bool) -> None:
     """Review one pull request and write what came of it. The head must still be the one that was reviewed."""
-    tip = history.fetch(place.repository, forge.account, found.pull)
+    tip = _fetched(forge, place, found)
     if found.run is not None:
         _take_records(forge, place, found, tip)
     told = reviewed(place, found, tip)
@@ -67,11 +67,22 @@ def post(forge: Forge, place: Place, found: Target, author: str, *, with_verdict
     stamp = sticky.Stamp(found.pull.head, (found.run.id, found.run.attempt) if found.run else None)
     kept = sticky.keep(forge, found.pull.number, author, stamp, render)
     say(f"#{found.pull.number}: comment {kept.posted}: {kept.comment.url or kept.comment.id}")
+    if kept.comment.author and kept.comment.author.lower() != author.lower():
+        say(f"this token writes as {kept.comment.author}: give --author, else every run makes a new comment")
     if kept.duplicates:
         names = ", ".join(str(older.id) for older in kept.duplicates)
         say(f"#{found.pull.number}: older comments of ours are left as they are, delete them by hand: {names}")
     if with_verdict and kept.posted is not sticky.Posted.OUTRUN:
         say(f"#{found.pull.number}: {verdict.publish(forge, told, render(verdict.SUMMARY))}")
+
+
+def _fetched(forge: Forge, place: Place, found: Target) -> str:
+    """The base's tip, with both histories here."""
+    try:
+        return history.fetch(place.repository, forge.account, found.pull)
+    except EnvironmentMissing:
+        _still(forge, found)
+        raise
 
 
 def _take_records(forge: Forge, place: Place, found: Target, tip: str) -> None:

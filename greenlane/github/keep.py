@@ -11,7 +11,7 @@ from greenlane.github import artifacts, history, target
 from greenlane.github.comment import Place, place_of, say
 from greenlane.github.forge import Forge, Run, connect
 from greenlane.ledger import ref
-from greenlane.record.git import commit_of, git
+from greenlane.record.git import commit_of
 
 ATTEMPTS = 5
 
@@ -25,8 +25,7 @@ def command(arguments: argparse.Namespace) -> int:
         say(f"run {run.id} is a fork's: its records are never a baseline, so none is kept")
         return 0
     place = place_of(arguments.matrix)
-    heads = heads_of(forge, run)
-    taken = artifacts.take(forge, place.ledger, run.id, lambda commit: _speaks_for(place, heads, commit), "runner")
+    taken = artifacts.take(forge, place.ledger, run.id, heads_of(forge, run).__contains__, "runner")
     for line in taken.refused[:20]:
         say(f"refused: {line}")
     server = os.environ.get("GITHUB_SERVER_URL", "https://github.com")
@@ -36,17 +35,10 @@ def command(arguments: argparse.Namespace) -> int:
 
 
 def heads_of(forge: Forge, run: Run) -> frozenset[str]:
-    """The run's own head; for one that was started by hand for a pull request, that one's."""
+    """The run's own head; for one that was started by hand for a pull request, that one's. Never the base's, although a
+    red reruns there: what a change's run says of the base may excuse that change, and no other."""
     named = target.TITLE.fullmatch(run.title) if run.event == "workflow_dispatch" else None
     return frozenset({run.head, *([forge.pull(int(named[1])).head] if named else [])})
-
-
-def _speaks_for(place: Place, heads: frozenset[str], commit: str) -> bool:
-    """Also for commits of the branch that is checked out, which is the default one: a red reruns there."""
-    if commit in heads:
-        return True
-    known = commit_of(place.repository, commit) == commit
-    return known and git(place.repository, "merge-base", "--is-ancestor", commit, "HEAD", check=False).returncode == 0
 
 
 def share(place: Place, forge: Forge, address: str) -> None:
@@ -55,6 +47,8 @@ def share(place: Place, forge: Forge, address: str) -> None:
         if history.fetch_ref(place.repository, forge.account, address, ref.REF):
             ref.import_(place.ledger, place.repository)
         ref.export(place.ledger, place.repository)
+        if commit_of(place.repository, ref.REF) is None:
+            return  # nothing has ever been kept, and there is nothing to keep
         try:
             history.push_ref(place.repository, forge.account, address, ref.REF)
             return

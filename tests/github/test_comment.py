@@ -135,6 +135,24 @@ def test_a_head_that_moved_before_the_run_ended_gets_no_comment(
     assert "it has moved on, was closed, or its branch is gone" in capsys.readouterr().err
 
 
+def test_a_head_that_is_no_longer_to_be_fetched_has_moved(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    scene.github.pull(PR, "d" * 40, fork="stranger/r")
+    scene.github.pulls[PR]["base"]["repo"]["clone_url"] = f"file://{scene.server}"
+    scene.github.runs[RUN]["head_sha"] = "d" * 40
+    scene.github.before = lambda request: (
+        scene.github.pulls[PR]["head"].update(sha=scene.head()) if request.endswith(f"pulls/{PR}") else None
+    )
+    assert scene.comment() == 3
+    assert f"moved from dddddddddd to {scene.head()[:10]}" in capsys.readouterr().err
+
+
+def test_a_token_of_another_app_is_told_to_name_itself(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    real = scene.github.comment
+    scene.github.comment = lambda number, body, author=None: real(number, body, "my-app[bot]")  # type: ignore[method-assign]
+    assert scene.comment() == 0
+    assert "this token writes as my-app[bot]: give --author" in capsys.readouterr().err
+
+
 def test_a_head_that_is_forced_away_while_the_review_is_made_gets_no_comment(
     scene: Scene, capsys: pytest.CaptureFixture[str]
 ) -> None:

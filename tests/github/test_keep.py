@@ -81,6 +81,16 @@ def test_a_record_of_a_commit_that_is_not_the_runs_is_refused(story: Story, gith
     assert len(kept(tmp_path)) == 1
 
 
+def test_what_a_changes_run_says_of_the_base_is_no_baseline(story: Story, github: GitHub, tmp_path: Path) -> None:
+    """Else one change could make main look red, and so excuse the next."""
+    story.branch("topic", "main")
+    head = story.commit("topic", {"x": "1"})
+    story.branch("main")
+    github.run(RUN, head)
+    assert keep(story) == 0
+    assert kept(tmp_path) == []
+
+
 def test_what_another_run_pushed_meanwhile_is_not_lost(
     story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
