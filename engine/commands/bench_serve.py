@@ -13,11 +13,15 @@ from typing import Any
 
 from engine.errors import ArgumentsError, EngineError
 from engine.load.client import Answer, Client
+from engine.load.spawn import spawned
 from engine.load.workload import Sample, Workload, closed_loop, open_loop
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--url", default="http://127.0.0.1:8000", help="of the server (http://127.0.0.1:8000)")
+    parser.add_argument(
+        "--spawn", metavar="ARGS", help="start `engine serve ARGS` for this run instead, such as '--model smollm2'"
+    )
     parser.add_argument("--model", help="the model's name, where the server asks for it")
     parser.add_argument("--clients", type=int, default=16, help="closed loop: requests open at once (16)")
     parser.add_argument("--rate", type=float, help="open loop instead: requests per second, Poisson arrivals")
@@ -43,9 +47,16 @@ def run(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         model=arguments.model,
     )
-    result = asyncio.run(_measure(arguments, workload))
+    result = _of_own_server(arguments, workload) if arguments.spawn else asyncio.run(_measure(arguments, workload))
     print(json.dumps(result) if arguments.json else _table(result))
     return 0 if result["failed"] == 0 else 1
+
+
+def _of_own_server(arguments: argparse.Namespace, workload: Workload) -> dict[str, Any]:
+    with spawned(arguments.spawn) as server:
+        arguments.url = server.url
+        result = asyncio.run(_measure(arguments, workload))
+        return {**result, "peak_memory_bytes": server.peak_memory_bytes()}
 
 
 async def _measure(arguments: argparse.Namespace, workload: Workload) -> dict[str, Any]:

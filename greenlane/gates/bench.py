@@ -14,7 +14,7 @@ import numpy as np
 
 from greenlane.gates import commands, generation, host, rule
 from greenlane.gates.commands import Failed, filled
-from greenlane.gates.contract import GateContext, Program
+from greenlane.gates.contract import GateContext, Program, Ran
 from greenlane.gates.generation import Unusable
 from greenlane.gates.host import HostWatch, Reading, Watch
 from greenlane.gates.result import ended
@@ -89,22 +89,34 @@ def variant(settings: BenchConfig, arm: ReachArm) -> tuple[str, dict[str, str]]:
 
 
 def sample(settings: BenchConfig, arm: Arm, watch: Watch) -> Sample:
+    """Every command once; each prints some of the metrics."""
     watch.before()
     started = time.monotonic()
-    command = filled(settings.command, {"options": arm.options})
+    asked = {
+        metric.of: settings.commands.get(metric.of or "", settings.command) for metric in settings.metrics.values()
+    }
+    ran = {name: ran_once(settings, arm, name, command) for name, command in asked.items()}
+    seconds = time.monotonic() - started
+    reading = watch.after()
+    values = {name: read(ran[metric.of], arm, name, metric) for name, metric in settings.metrics.items()}
+    return Sample(arm.name, values, seconds, reading)
+
+
+def ran_once(settings: BenchConfig, arm: Arm, name: str | None, command: str) -> Ran:
+    told = f"bench of {arm.name}" if name is None else f"bench {name} of {arm.name}"
     try:
-        ran = commands.run(arm.program, command, f"bench of {arm.name}", env=arm.env, timeout_s=settings.timeout_s)
+        line = filled(command, {"options": arm.options})
+        return commands.run(arm.program, line, told, env=arm.env, timeout_s=settings.timeout_s)
     except Failed as failure:
         broken = Outcome.FAIL if arm.name == "head" else Outcome.VOID
         raise Failed(broken, failure.reason, failure.tail) from None
-    seconds = time.monotonic() - started
-    reading = watch.after()
+
+
+def read(ran: Ran, arm: Arm, name: str, metric: Metric) -> float:
     try:
-        document = generation.document_in(ran.stdout)
-        values = {name: number(document, name, metric) for name, metric in settings.metrics.items()}
+        return number(generation.document_in(ran.stdout), name, metric)
     except Unusable as error:
         raise Failed(Outcome.VOID, f"bench of {arm.name}: {error}", commands.tail(ran)) from None
-    return Sample(arm.name, values, seconds, reading)
 
 
 def number(document: Any, name: str, metric: Metric) -> float:

@@ -228,10 +228,12 @@ class Metric(Section):
     direction: Literal["higher", "lower"]
     margin: Ratio = 0.01  # within it, two arms count as equal
     unit: str = ""
+    of: Name | None = None  # which of the gate's `commands` prints it; not given: `command`
 
 
 class BenchConfig(Section):
     command: str
+    commands: Annotated[dict[Name, str], BeforeValidator(_without_nulls)] = Field(default_factory=dict)  # further ones
     metrics: Annotated[dict[Name, Metric], BeforeValidator(_without_nulls), Field(min_length=1)]
     options: str = ""
     env: dict[str, str] = Field(default_factory=dict)
@@ -251,7 +253,17 @@ class BenchConfig(Section):
             raise ValueError(f"max_pairs {self.max_pairs} is below min_pairs {self.min_pairs}")
         if self.arms is not None and self.arms[0] == self.arms[1]:
             raise ValueError("both arms are the same: nothing would be compared")
+        self._every_command_is_used()
         return self
+
+    def _every_command_is_used(self) -> None:
+        wanted = {metric.of for metric in self.metrics.values()}
+        if unknown := sorted(wanted - {None, *self.commands}, key=str):
+            raise ValueError(
+                f"metrics: no command {unknown[0]!r}; there are {', '.join(sorted(self.commands)) or 'none'}"
+            )
+        if unused := sorted(set(self.commands) - wanted):
+            raise ValueError(f"commands.{unused[0]}: no metric is `of` it, so it would run for nothing")
 
 
 class GatesConfig(Section):

@@ -139,6 +139,39 @@ def test_two_ways_to_run_one_build_are_compared_without_a_base(context: GateCont
     assert result.outcome is Outcome.WIN
 
 
+SERVED = {"commands": {"server": "bench-serve --json {options}"}, "options": "--batch 1"}
+
+
+def test_a_metric_may_come_of_a_further_command(context: GateContext) -> None:
+    ttft = {"path": "ttft.p50", "direction": "lower", "of": "server"}
+    head = Bencher(change=lambda document: document.update(ttft={"p50": 0.25}))
+    result = measure(context, head, None, metrics=CONFIG["metrics"] | {"ttft": ttft}, figures=2, **SERVED)
+    assert result.measurements["metrics"]["ttft"]["median"] == 0.25
+    assert head.commands == ["bench --json --batch 1", "bench-serve --json --batch 1"] * 3
+
+
+def test_the_plain_command_is_not_run_for_nothing(context: GateContext) -> None:
+    head = Bencher()
+    metrics = {"decode": CONFIG["metrics"]["decode"] | {"of": "server"}}
+    measure(context, head, None, metrics=metrics, **SERVED)
+    assert set(head.commands) == {"bench-serve --json --batch 1"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"commands": {"server": "x"}}, "no metric is `of` it"),
+        (
+            {"metrics": {"a": {"path": "a", "direction": "lower", "of": "server"}}},
+            "no command 'server'; there are none",
+        ),
+    ],
+)
+def test_a_command_and_its_metrics_belong_together(settings: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        BenchConfig.model_validate(CONFIG | settings)
+
+
 def test_a_base_that_differs_from_itself_is_a_noisy_host(context: GateContext) -> None:
     class Moody(Bencher):
         """Every second and third run of a block of base runs is slow: base, control, control, base."""

@@ -41,6 +41,24 @@ def test_refused_requests_are_counted_as_failed(server: Running, capsys: pytest.
     assert "failed" in capsys.readouterr().out
 
 
+def test_a_server_of_its_own_is_measured_with_its_memory(
+    tiny_model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(__file__).parents[3])
+    sizes = ["--requests", "3", "--clients", "2", "--prompt-words", "8", "--max-tokens", "6", "--warmup", "1"]
+    spawn = f"--model {tiny_model} --kv-cache-tokens 4096 --threads 1"
+    assert main(["bench-serve", "--spawn", spawn, "--json", *sizes]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["failed"] == 0 and result["peak_memory_bytes"] > 1 << 20
+    assert main(["bench-serve", "--url", result["url"], *sizes]) == 2  # it has gone
+
+
+def test_a_server_that_does_not_start_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench-serve", "--spawn", "--model /nowhere.gguf"]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert "the server did not start" in line and "/nowhere.gguf" in line
+
+
 def test_prompts_share_their_beginning_and_nothing_else() -> None:
     bodies = Workload(requests=3, prompt_words=10, shared_words=6, seed=1).bodies()
     words = [body["prompt"].split() for body in bodies]
