@@ -34,6 +34,9 @@ LIFELINE = ROOT / "lifeline"
 TOOL = ROOT / "tool"
 LABEL = "greenlane.lane"
 OWNER = "greenlane.owner"
+EMPTY = "size=4k,mode=0555"
+PODMAN_EMPTY = f"{EMPTY},notmpcopyup"  # else podman copies into it what it is to hide
+PODMAN_MOST = 32768  # what a podman service leaves itself of processes; `pids` limits a lane's
 MASKED = (".git", ".greenlane")  # of the source: credentials in git's configuration, other lanes' state
 
 
@@ -71,6 +74,8 @@ class DockerExecutor:
         """Starts the container: the network is gone from here on."""
         if self._lifeline is not None:
             return
+        if (absent := next((one for one in self._fence.devices if not Path(one).exists()), None)) is not None:
+            raise EnvironmentMissing(f"this machine has no {absent}, which the lane needs")
         self._own_folders()
         self._lifeline = self._open_lifeline()
         self._watchdog.add("container", f"{self.daemon.base_url}|{self.container}")
@@ -145,7 +150,7 @@ class DockerExecutor:
         requests = [docker.types.DeviceRequest(device_ids=list(fence.nvidia), capabilities=[["gpu"]])]
         return self.daemon.client.create_host_config(
             binds={host: {"bind": inside, "mode": mode} for inside, host, mode in self._mounts()},
-            tmpfs={str(INSIDE.source / name): "size=4k,mode=0555" for name in self._masked()},
+            tmpfs={str(INSIDE.source / name): PODMAN_EMPTY if podman else EMPTY for name in self._masked()},
             network_mode="none",
             cap_drop=["ALL"],
             security_opt=["no-new-privileges"],
@@ -228,12 +233,13 @@ class DockerExecutor:
 
 
 def _podman_limits() -> list[Any]:
-    """Podman asks for more than a daemon without CAP_SYS_RESOURCE may give; the caller's own limits always pass."""
+    """Podman asks for more than a service without CAP_SYS_RESOURCE may give: its own limits, which it lowers itself."""
     import docker
 
     limits = {"nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC}
     hard = {name: resource.getrlimit(number)[1] for name, number in limits.items()}
-    return [docker.types.Ulimit(name=name, soft=value, hard=value) for name, value in hard.items()]
+    wanted = {name: min(value, PODMAN_MOST) if value >= 0 else PODMAN_MOST for name, value in hard.items()}
+    return [docker.types.Ulimit(name=name, soft=value, hard=value) for name, value in wanted.items()]
 
 
 def groups_of(devices: Sequence[str]) -> list[int]:

@@ -14,7 +14,7 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,11 @@ FIRST_CLI_WITH_BUILDX = 23  # older ones build by BuildKit themselves, newer one
 class Cli:
     path: str
     buildkit: bool
+    podman: bool = False
+
+    def build(self, base_url: str) -> list[str]:
+        """The words that begin a build on that daemon; docker hears of it by DOCKER_HOST."""
+        return [self.path, *(["--remote", "--url", base_url] if self.podman else []), "build"]
 
 
 class BuildFailed(LaneRed):
@@ -78,7 +83,10 @@ def ensure(
         known = find(client, inputs)
         if known is not None:
             return known, False
-        _build(base_url, inputs, log_of(state, inputs), on_line, cancel)
+        cli = command_line()
+        if is_podman(client):
+            cli = replace(cli, buildkit=False)  # podman's socket has the older build interface alone
+        _build(cli, base_url, inputs, log_of(state, inputs), on_line, cancel)
         built = find(client, inputs)
     if built is None:
         raise EnvironmentMissing(f"the image {inputs.tag} was built, but {base_url} doesn't know it")
@@ -89,13 +97,16 @@ def log_of(state: Path, inputs: Inputs) -> Path:
     return state / "images" / f"{inputs.tag.removeprefix('greenlane/').replace(':', '-')}.log"
 
 
+def is_podman(client: Any) -> bool:
+    return any("podman" in part.get("Name", "").lower() for part in client.version().get("Components") or ())
+
+
 def _build(
-    base_url: str, inputs: Inputs, log: Path, on_line: Callable[[str], None], cancel: Callable[[], bool]
+    cli: Cli, base_url: str, inputs: Inputs, log: Path, on_line: Callable[[str], None], cancel: Callable[[], bool]
 ) -> None:
-    cli = command_line()
     log.parent.mkdir(parents=True, exist_ok=True)
     with _context(inputs) as folder, log.open("w", encoding="utf-8") as file:
-        command = arguments(cli, inputs)
+        command = arguments(cli, base_url, inputs)
         file.write("$ " + " ".join(command) + "\n")
         environment = {**os.environ, "DOCKER_HOST": base_url, "DOCKER_BUILDKIT": "1" if cli.buildkit else "0"}
         environment |= inputs.host_args
@@ -109,9 +120,9 @@ def _build(
     raise BuildFailed(f"the image {inputs.name} does not build (log: {log})\n" + "\n".join(tail))
 
 
-def arguments(cli: Cli, inputs: Inputs) -> list[str]:
+def arguments(cli: Cli, base_url: str, inputs: Inputs) -> list[str]:
     """Values of proxies and indexes travel by the environment, so that no log shows a password in them."""
-    command = [cli.path, "build", "--network", "host", "--label", f"{LABEL}={inputs.digest()}"]
+    command = [*cli.build(base_url), "--network", "host", "--label", f"{LABEL}={inputs.digest()}"]
     command += ["--label", f"{PROJECT}={inputs.project}", "--tag", inputs.tag, "--file", inputs.dockerfile.name]
     command += ["--target", inputs.target] if inputs.target else []
     command += ["--progress", "plain"] if cli.buildkit else []
@@ -199,7 +210,7 @@ def _judged(path: str) -> Cli | None:
     if version is None:
         return None
     if "podman" in (said or "").lower():
-        return Cli(path, buildkit=False)
+        return Cli(path, buildkit=False, podman=True)
     old = int(version[1]) < FIRST_CLI_WITH_BUILDX
     return Cli(path, buildkit=old or _ask(path, "buildx", "version") is not None)
 

@@ -60,7 +60,7 @@ def test_another_images_dockerfile_and_a_proxy_change_nothing(project: Path) -> 
 
 def test_a_proxys_password_is_in_no_command_line(project: Path) -> None:
     made_of = inputs(IMAGE, project, {"https_proxy": "http://user:word@proxy:1"})
-    command = arguments(Cli("docker", buildkit=True), made_of)
+    command = arguments(Cli("docker", buildkit=True), "unix:///x.sock", made_of)
     assert "https_proxy" in command
     assert not any("word" in part for part in command)
 
@@ -138,3 +138,10 @@ def test_a_docker_command_that_builds_by_buildkit_is_preferred(monkeypatch: pyte
     build.command_line.cache_clear()
     assert build.command_line() == Cli("/b/docker", buildkit=True)
     build.command_line.cache_clear()
+
+
+def test_podman_is_told_which_service_builds(project: Path) -> None:
+    made_of = inputs(IMAGE, project, {})
+    command = arguments(Cli("podman", buildkit=False, podman=True), "unix:///x.sock", made_of)
+    assert command[:5] == ["podman", "--remote", "--url", "unix:///x.sock", "build"]
+    assert "--progress" not in command
