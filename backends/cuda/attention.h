@@ -8,6 +8,11 @@
 namespace vt::gpu::cuda {
 
 void flash_attention(Queue*, const AttentionArgs&);
+
+// Steps of one query per request.
+void query_attention(Queue*, const AttentionArgs&);
+bool serves_queries(const AttentionArgs&);
+
 std::string flash_attention_refuses(Device*, Precision, const AttentionShape&);
 
 }  // namespace vt::gpu::cuda

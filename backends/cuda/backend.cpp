@@ -1,5 +1,6 @@
 // The CUDA backend's table.
 #include "attention.h"
+#include "decode_step.h"
 #include "gpu/make_backend.h"
 
 namespace vt {
@@ -16,9 +17,18 @@ constexpr AttentionBackend kAttention[] = {
     },
     gpu::kPagedAttention,
 };
+
+const OpTable& op_table(Device* device, Precision precision) {
+  static const OpTable ops = [&] {
+    OpTable table = gpu::op_table(device, precision);
+    table.decode_step = gpu::cuda::decode_step;
+    return table;
+  }();
+  return ops;
+}
 }  // namespace
 
 extern const Backend cuda_backend;
-const Backend cuda_backend = gpu::make_backend("cuda", kAttention);
+const Backend cuda_backend = gpu::make_backend("cuda", kAttention, op_table);
 
 }  // namespace vt

@@ -1,5 +1,5 @@
 // Causal attention of a prompt over the paged cache on tensor cores, BF16: a block takes 128 queries of one head and
-// walks the keys once, with a running softmax. Steps of single queries go to the portable kernel.
+// walks the keys once, with a running softmax. Steps of single queries go to query_attention.
 
 #include "attention.h"
 #include "gpu/kernels.h"
@@ -16,11 +16,6 @@ constexpr int kQueries = 128;  // 16 per warp
 constexpr int kKeys = 64;      // per step
 constexpr float kLowest = -1.0e30f;
 
-template <int kDim>
-__device__ std::uint32_t at(int row, int piece) {
-  return static_cast<std::uint32_t>(row * kDim * 2 + ((piece ^ (row & 7)) << 4));
-}
-
 // Keys or values `first`.. of one head into shared memory; zeros past `end`.
 template <int kDim>
 __device__ void fetch_tile(std::uint32_t to, const Tensor& cache, const std::int32_t* blocks, int kv_head, int first,
@@ -35,7 +30,7 @@ __device__ void fetch_tile(std::uint32_t to, const Tensor& cache, const std::int
     const std::int64_t block = blocks[valid ? position / block_size : 0];
     const char* from = static_cast<const char*>(cache.data) + block * cache.stride[0] + kv_head * cache.stride[1] +
                        (valid ? position % block_size : 0) * cache.stride[2] + piece * 16;
-    copy_async16(to + at<kDim>(row, piece), from, valid);
+    copy_async16(to + in_head_tile<kDim>(row, piece), from, valid);
   }
 }
 
@@ -63,7 +58,7 @@ __global__ void __launch_bounds__(kThreads) flash_attention_kernel(AttentionArgs
     const int r = (threadIdx.x + i * kThreads) / kPieces, piece = threadIdx.x % kPieces;
     const bool valid = first_query + r < query_len;
     const BFloat16* from = row_at<BFloat16>(a.q, start + (valid ? first_query + r : 0), head) + piece * 8;
-    copy_async16(queries + at<kDim>(r, piece), from, valid);
+    copy_async16(queries + in_head_tile<kDim>(r, piece), from, valid);
   }
   fetch_tile<kDim>(tiles, a.cache.keys, blocks, kv_head, 0, end);
   fetch_tile<kDim>(tiles + kTileBytes, a.cache.values, blocks, kv_head, 0, end);
@@ -92,11 +87,11 @@ __global__ void __launch_bounds__(kThreads) flash_attention_kernel(AttentionArgs
 #pragma unroll
     for (int k = 0; k < kDim / 16; ++k) {
       std::uint32_t q[4];
-      load_matrices(q, queries + at<kDim>(warp * 16 + lane % 16, 2 * k + lane / 16));
+      load_matrices(q, queries + in_head_tile<kDim>(warp * 16 + lane % 16, 2 * k + lane / 16));
 #pragma unroll
       for (int c = 0; c < kKeys / 8; c += 2) {
         std::uint32_t b[4];
-        load_matrices(b, keys + at<kDim>(c * 8 + lane % 8 + lane / 16 * 8, 2 * k + lane / 8 % 2));
+        load_matrices(b, keys + in_head_tile<kDim>(c * 8 + lane % 8 + lane / 16 * 8, 2 * k + lane / 8 % 2));
         multiply_add(scores[c], q, b[0], b[1]);
         multiply_add(scores[c + 1], q, b[2], b[3]);
       }
@@ -145,7 +140,7 @@ __global__ void __launch_bounds__(kThreads) flash_attention_kernel(AttentionArgs
 #pragma unroll
       for (int d = 0; d < kDim / 8; d += 2) {
         std::uint32_t v[4];
-        load_matrices_transposed(v, values + at<kDim>(k * 16 + lane % 16, d + lane / 16));
+        load_matrices_transposed(v, values + in_head_tile<kDim>(k * 16 + lane % 16, d + lane / 16));
         multiply_add(out[d], p, v[0], v[1]);
         multiply_add(out[d + 1], p, v[2], v[3]);
       }
@@ -182,8 +177,11 @@ void launch_flash(Queue* queue, const AttentionArgs& args) {
 }  // namespace
 
 void flash_attention(Queue* queue, const AttentionArgs& args) {
-  if (args.batch_invariant || args.max_query_len == 1) return paged_attention(queue, args);
+  if (args.batch_invariant) return paged_attention(queue, args);
   if (args.q.rows() == 0 || args.num_reqs == 0) return;
+  if (args.max_query_len == 1) {
+    return serves_queries(args) ? query_attention(queue, args) : paged_attention(queue, args);
+  }
   if (args.q.shape[2] == 128) return launch_flash<128>(queue, args);
   launch_flash<64>(queue, args);
 }

@@ -17,8 +17,9 @@ constexpr int kThreads = 128;
 constexpr int kOutputs = 64;  // weight rows per block
 constexpr int kDepth = 64;    // inputs per step
 constexpr int kStages = 6;
-constexpr int kMinSteps = 16;  // per slice
-constexpr int kMaxSlices = 8;
+constexpr int kMinSteps = 6;  // per slice
+constexpr int kMaxSlices = 12;
+constexpr int kResident = 3;  // blocks of up to 32 tokens that a multiprocessor holds
 
 struct Parameters {
   const BFloat16* weight;  // (outputs, cols)
@@ -191,7 +192,7 @@ __global__ void __launch_bounds__(kThreads) skinny_kernel(Parameters p) {
 
 // From the weight's shape alone, so that a row is added up the same way in any batch.
 int slices_for(int tiles, int all_steps, int multiprocessors) {
-  const int wanted = (2 * multiprocessors + tiles / 2) / std::max(1, tiles);
+  const int wanted = kResident * multiprocessors / std::max(1, tiles);
   return std::clamp(wanted, 1, std::clamp(all_steps / kMinSteps, 1, kMaxSlices));
 }
 

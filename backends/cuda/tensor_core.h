@@ -59,4 +59,10 @@ __device__ inline std::uint32_t swizzled(int row, int piece) {
   return static_cast<std::uint32_t>(row * 128 + ((piece ^ (row & 7)) << 4));
 }
 
+// The same in a tile of rows of kDim BF16 numbers: one head's keys, values or queries.
+template <int kDim>
+__device__ inline std::uint32_t in_head_tile(int row, int piece) {
+  return static_cast<std::uint32_t>(row * kDim * 2 + ((piece ^ (row & 7)) << 4));
+}
+
 }  // namespace vt::gpu::cuda

@@ -183,6 +183,23 @@ void launch_kernel(void (*kernel)(Parameters...), dim3 blocks, dim3 threads, uns
   check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...), "launch");
 }
 
+// All blocks run at once, so that they may wait for one another; the launch fails where they can't.
+template <typename... Parameters, typename... Arguments>
+void launch_cooperative(void (*kernel)(Parameters...), dim3 blocks, dim3 threads, unsigned shared_bytes,
+                        StreamHandle stream, Arguments&&... arguments) {
+  cudaLaunchAttribute cooperative{};
+  cooperative.id = cudaLaunchAttributeCooperative;
+  cooperative.val.cooperative = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = blocks;
+  config.blockDim = threads;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &cooperative;
+  config.numAttrs = 1;
+  check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...), "launch");
+}
+
 template <typename... Parameters>
 void allow_shared(void (*kernel)(Parameters...), unsigned bytes) {
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),

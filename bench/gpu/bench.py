@@ -79,12 +79,19 @@ def median_of(count: int, measure: Callable[[], float]) -> float:
 
 
 def decode_speed(core: Any, model: Any, size: int, *, steps: int = 128, **options: Any) -> float:
-    batch = Batch(core, model, size, prompt=128, room=10 * steps, **options)
-    batch.prefill()
-    batch.decode(16)
-    seconds = median_of(5, lambda: batch.decode(steps))
-    batch.clear()
-    return size * steps / seconds
+    """Tokens per second of `steps` steps after a 128-token prompt, each time from the prompt on."""
+    warm_up = 4
+    batch = Batch(core, model, size, prompt=128, room=warm_up + steps, **options)
+
+    def once() -> float:
+        batch.prefill()
+        batch.decode(warm_up)
+        seconds = batch.decode(steps)
+        batch.clear()
+        return seconds
+
+    once()
+    return size * steps / median_of(5, once)
 
 
 def prefill_speed(core: Any, model: Any, tokens: int, **options: Any) -> float:

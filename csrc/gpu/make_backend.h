@@ -1,4 +1,5 @@
-// A GPU backend put together from csrc/gpu; its folder adds the name and, if it has better ones, attention backends.
+// A GPU backend put together from csrc/gpu; its folder adds the name and, if it has them, better attention
+// backends and more ops.
 #pragma once
 
 #include <span>
@@ -40,8 +41,9 @@ inline const OpTable& op_table(Device*, Precision) {
   return ops;
 }
 
-inline Backend make_backend(std::string_view name, std::span<const AttentionBackend> attention) {
-  return {.name = name, .platform = platform(), .ops = op_table, .attention = attention};
+inline Backend make_backend(std::string_view name, std::span<const AttentionBackend> attention,
+                            const OpTable& (*ops)(Device*, Precision) = op_table) {
+  return {.name = name, .platform = platform(), .ops = ops, .attention = attention};
 }
 
 }  // namespace vt::gpu

@@ -4,10 +4,40 @@
 #include <cmath>
 
 namespace model {
+namespace {
+
+// Empty where a product has more parts than decode_step takes.
+std::vector<vt::DecodeLayer> decode_layers(const Model& model) {
+  std::vector<vt::DecodeLayer> layers;
+  if (!model.ops().decode_step) return layers;
+  for (const Layer& layer : model.layers()) {
+    const bool whole = layer.qkv.parts.size() == 1 && layer.output.parts.size() == 1 && !layer.output.bias &&
+                       layer.gate_up.parts.size() == 2 && layer.down.parts.size() == 1;
+    if (!whole) return {};
+    layers.push_back({.attn_norm = layer.attn_norm.tensor(),
+                      .qkv = layer.qkv.parts[0].weight.prepared(),
+                      .qkv_bias = layer.qkv.bias.tensor(),
+                      .q_norm = layer.q_norm.tensor(),
+                      .k_norm = layer.k_norm.tensor(),
+                      .output = layer.output.parts[0].weight.prepared(),
+                      .ffn_norm = layer.ffn_norm.tensor(),
+                      .gate = layer.gate_up.parts[0].weight.prepared(),
+                      .up = layer.gate_up.parts[1].weight.prepared(),
+                      .down = layer.down.parts[0].weight.prepared(),
+                      .cache = {}});
+  }
+  return layers;
+}
+
+}  // namespace
 
 Forward::Forward(const Model& model, const vt::AttentionBackend& attention, const vt::AttentionShape& shape,
                  const Limits& limits, bool batch_invariant)
-    : model_(model), attention_(attention), batch_invariant_(batch_invariant), dtype_(shape.activation_dtype) {
+    : model_(model),
+      decode_layers_(decode_layers(model)),
+      attention_(attention),
+      batch_invariant_(batch_invariant),
+      dtype_(shape.activation_dtype) {
   const Config& config = model.config();
   const vt::OpenDevice& device = model.device();
   const auto make = [&](std::int64_t rows, std::int64_t width, vt::DType dtype) {
@@ -36,16 +66,52 @@ vt::Tensor Forward::activation(const vt::Buffer& buffer, std::int64_t tokens, st
   return vt::make_tensor(buffer.data(), dtype_, {tokens, width});
 }
 
+void Forward::embed(vt::Queue* queue, const StepInputs& inputs) {
+  model_.ops().embedding(queue, {.ids = inputs.input_ids,
+                                 .weight = model_.embedding().prepared(),
+                                 .out = vt::make_tensor(residual_.data(), vt::DType::F32,
+                                                        {inputs.num_tokens, model_.config().hidden_size})});
+}
+
+void Forward::decode(vt::Queue* queue, const StepInputs& inputs, std::span<const vt::KvCache> cache) {
+  embed(queue, inputs);
+  if (decode_at_once(queue, inputs, cache)) return;
+  layers(queue, inputs, cache);
+  logits(queue, nullptr, inputs.num_tokens);
+}
+
+bool Forward::decode_at_once(vt::Queue* queue, const StepInputs& inputs, std::span<const vt::KvCache> cache) {
+  if (decode_layers_.empty() || batch_invariant_ || attention_.key_run != 0) return false;
+  const Config& config = model_.config();
+  std::vector<vt::DecodeLayer> layers = decode_layers_;
+  for (std::size_t i = 0; i < layers.size(); ++i) layers[i].cache = cache[i];
+  return model_.ops().decode_step(
+      queue, {.layers = layers,
+              .residual = vt::make_tensor(residual_.data(), vt::DType::F32, {inputs.num_tokens, config.hidden_size}),
+              .output_norm = model_.output_norm().tensor(),
+              .head = model_.head().prepared(),
+              .eps = config.rms_norm_eps,
+              .scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim)),
+              .positions = inputs.positions,
+              .cos_sin = cos_sin_.as<const float>(),
+              .interleaved = config.rope_interleaved,
+              .slot_mapping = inputs.slot_mapping,
+              .block_table = inputs.block_table,
+              .seq_lens = inputs.seq_lens,
+              .block_table_stride = inputs.block_table_stride,
+              .logits = logits_view(inputs.num_tokens)});
+}
+
 void Forward::hidden(vt::Queue* queue, const StepInputs& inputs, std::span<const vt::KvCache> cache) {
-  const std::int64_t tokens = inputs.num_tokens;
-  model_.ops().embedding(
-      queue, {.ids = inputs.input_ids,
-              .weight = model_.embedding().prepared(),
-              .out = vt::make_tensor(residual_.data(), vt::DType::F32, {tokens, model_.config().hidden_size})});
+  embed(queue, inputs);
+  layers(queue, inputs, cache);
+}
+
+void Forward::layers(vt::Queue* queue, const StepInputs& inputs, std::span<const vt::KvCache> cache) {
   for (std::size_t i = 0; i < model_.layers().size(); ++i) {
     layer(queue, model_.layers()[i], inputs, cache[i], i == 0);
   }
-  norm(queue, model_.output_norm(), tokens, true);
+  norm(queue, model_.output_norm(), inputs.num_tokens, true);
 }
 
 void Forward::layer(vt::Queue* queue, const Layer& layer, const StepInputs& inputs, const vt::KvCache& cache,

@@ -40,7 +40,13 @@ class Forward {
   vt::Tensor logits(vt::Queue* queue, const std::int32_t* indices, std::int64_t count);
   vt::Tensor logits_view(std::int64_t count) const;  // where `logits` leaves them
 
+  // One token of each request: `hidden`, then `logits` of all of them; in one launch where the backend can.
+  void decode(vt::Queue* queue, const StepInputs& inputs, std::span<const vt::KvCache> cache);
+
  private:
+  void embed(vt::Queue* queue, const StepInputs& inputs);
+  bool decode_at_once(vt::Queue* queue, const StepInputs& inputs, std::span<const vt::KvCache> cache);
+  void layers(vt::Queue* queue, const StepInputs& inputs, std::span<const vt::KvCache> cache);
   void layer(vt::Queue* queue, const Layer& layer, const StepInputs& inputs, const vt::KvCache& cache, bool first);
   void attend(vt::Queue* queue, const Layer& layer, const StepInputs& inputs, const vt::KvCache& cache);
   void place(vt::Queue* queue, const Layer& layer, const StepInputs& inputs, const vt::KvCache& cache,
@@ -52,6 +58,7 @@ class Forward {
   vt::Tensor activation(const vt::Buffer& buffer, std::int64_t tokens, std::int64_t width) const;
 
   const Model& model_;
+  std::vector<vt::DecodeLayer> decode_layers_;  // but for the cache; empty where the weights come in more parts
   const vt::AttentionBackend& attention_;
   const bool batch_invariant_;
   const vt::DType dtype_;

@@ -258,10 +258,7 @@ void Runner::forward(const Plan& plan, Slot& slot, vt::Tensor& logits) {
                                    .num_reqs = plan.num_reqs()});
   }
   if (!replayed) return forward_->hidden(queue_.get(), inputs, cache_.layers());
-  graphs_.run(queue_.get(), bucket, [&] {
-    forward_->hidden(queue_.get(), inputs, cache_.layers());
-    forward_->logits(queue_.get(), nullptr, bucket);
-  });
+  graphs_.run(queue_.get(), bucket, [&] { forward_->decode(queue_.get(), inputs, cache_.layers()); });
   logits = forward_->logits_view(bucket);
 }
 

@@ -34,6 +34,7 @@ constexpr std::array kOps{
     entry<&OpTable::scatter_last_sampled>("scatter_last_sampled"),
     entry<&OpTable::apply_last_sampled_ops>("apply_last_sampled_ops"),
     entry<&OpTable::dequantize>("dequantize"),
+    entry<&OpTable::decode_step>("decode_step"),
 };
 
 static_assert(sizeof(OpTable) == kOps.size() * sizeof(void*), "every op of the table needs its entry");

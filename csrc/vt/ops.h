@@ -207,6 +207,40 @@ struct ApplyLastSampledOpsArgs {
   std::int32_t count;
 };
 
+// One layer's weights and cache, as decode_step takes them.
+struct DecodeLayer {
+  Tensor attn_norm;       // (hidden) F32
+  PreparedWeight qkv;     // ((heads + 2 * kv_heads) * head_dim, hidden)
+  Tensor qkv_bias;        // (outputs of qkv) F32, or empty
+  Tensor q_norm;          // (head_dim) F32, or empty
+  Tensor k_norm;          // (head_dim) F32, or empty
+  PreparedWeight output;  // (hidden, heads * head_dim)
+  Tensor ffn_norm;        // (hidden) F32
+  PreparedWeight gate;    // (ffn, hidden)
+  PreparedWeight up;      // (ffn, hidden)
+  PreparedWeight down;    // (hidden, ffn)
+  KvCache cache;
+};
+
+// All layers, the last norm and the head, for one token of each request. Optional; false: not this step, nothing was
+// done, and the model runs op by op.
+struct DecodeStepArgs {
+  std::span<const DecodeLayer> layers;
+  Tensor residual;      // (T, hidden) F32, the tokens' embeddings; used up
+  Tensor output_norm;   // (hidden) F32
+  PreparedWeight head;  // (vocab, hidden)
+  float eps;
+  float scale;                       // as AttentionArgs
+  const std::int32_t* positions;     // (T)
+  const float* cos_sin;              // as RopeArgs
+  bool interleaved;                  // as RopeArgs
+  const std::int64_t* slot_mapping;  // (T) as KvWriteArgs
+  const std::int32_t* block_table;   // (T, block_table_stride)
+  const std::int32_t* seq_lens;      // (T) as AttentionArgs
+  std::int32_t block_table_stride;
+  Tensor logits;  // (T, vocab) F32 out
+};
+
 struct DequantizeArgs {
   Tensor in;   // (rows, cols) any weight format, rows as in the file
   Tensor out;  // (rows, cols) F32
@@ -230,6 +264,7 @@ struct OpTable {
   void (*scatter_last_sampled)(Queue*, const ScatterLastSampledArgs&) = nullptr;
   void (*apply_last_sampled_ops)(Queue*, const ApplyLastSampledOpsArgs&) = nullptr;
   void (*dequantize)(Queue*, const DequantizeArgs&) = nullptr;
+  bool (*decode_step)(Queue*, const DecodeStepArgs&) = nullptr;
 };
 
 // Names of every op, in the order of the table.
