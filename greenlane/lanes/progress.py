@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from rich.console import Console
@@ -106,7 +106,7 @@ class _Row:
     stage: str = "waiting"
     since: float = 0.0
     running: bool = False
-    done: str = ""
+    done: Text = field(default_factory=Text)  # a sign per ended stage
     last_line: str = ""
 
 
@@ -142,8 +142,8 @@ class LiveTable:
     def stage_ended(self, lane: str, result: StageResult) -> None:
         with self._lock:
             row = self._rows[lane]
-            row.running, row.last_line = False, ""
-            row.done += SIGN[result.outcome]
+            row.stage, row.running, row.last_line = f"{result.stage} {result.outcome}", False, ""
+            row.done.append(SIGN[result.outcome], style=COLOUR[result.outcome])
         text = Text(f"{SIGN[result.outcome]} {lane} {ended(result)}", style=COLOUR[result.outcome])
         self._console.print(text)
 
@@ -156,7 +156,7 @@ class LiveTable:
             for lane, row in self._rows.items():
                 seconds = f"{time.monotonic() - row.since:.0f} s" if row.running else ""
                 newest = Text(row.last_line, style="dim", no_wrap=True, overflow="ellipsis")
-                table.add_row(Text(lane, style="bold"), row.done, Text(row.stage), seconds, newest)
+                table.add_row(Text(lane, style="bold"), row.done.copy(), Text(row.stage), seconds, newest)
         return table
 
 
