@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import greenlane
@@ -61,7 +62,10 @@ def environment(arch: str, given: Mapping[str, str], left: Path, *, sanitize: bo
     """The program's environment: the library path, what the runtime needs to translate, and where it leaves counts."""
     tools = toolchain.find()
     cache = cache_folder(given) / toolchain.cache_key(tools)
-    library = build.runtime(tools, cache)
+    with ThreadPoolExecutor(2) as pool:  # both take seconds where the cache is empty
+        header = pool.submit(build.precompiled, tools, cache, toolchain.lanes(arch), sanitize=sanitize)
+        library = build.runtime(tools, cache)
+        header.result()
     old = given.get("LD_LIBRARY_PATH")
     chosen = {
         "LD_LIBRARY_PATH": f"{library}{os.pathsep + old if old else ''}",

@@ -59,6 +59,11 @@ def _in(folder: Path) -> Toolchain:
     return Toolchain(clang, str(folder / "llvm-objdump"), found, version)
 
 
+def lanes(arch: str) -> int:
+    """Threads of a wave: 64 on CDNA, 32 on RDNA."""
+    return 64 if arch.startswith("gfx9") else 32
+
+
 @functools.cache
 def sources_digest() -> str:
     """Changes with every file of the emulator, Python or C++."""

@@ -1,7 +1,8 @@
 """`python -m greenlane.emulator.translate`: what the stand-in runtime starts when the cache lacks a kernel.
 
-In a folder of the cache it takes the code object out of `blob`, translates the kernel that was asked for, and with it,
-in a small code object, all others: most programs launch most of them.
+In a folder of the cache it takes the code object out of `blob` and translates the kernel that was asked for, with the
+small ones beside it: they cost less than another start of this program. Of the large ones, variants of a template most
+of all, a program launches few.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from greenlane.emulator.errors import UnknownInstruction
 from greenlane.emulator.kernel import KernelTranslator
 from greenlane.errors import GreenlaneError
 
-# Code objects with no more machine code than this are translated whole.
-_SMALL = 400_000
+_SMALL = 1200  # bytes of machine code
+_WHOLE = 400_000  # bytes of machine code of all kernels: up to here one disassembly of everything is quick
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -54,14 +55,13 @@ def _code_object(folder: Path, arch: str) -> CodeObject:
 
 def _translate(folder: Path, code: CodeObject, kernel: str, *, sanitize: bool) -> None:
     tools = toolchain.find()
-    size = sum(symbol.size for symbol in code.symbols.values() if symbol.is_function)
-    wanted = list(code.kernels()) if size <= _SMALL else [kernel]
+    total = sum(symbol.size for symbol in code.symbols.values() if symbol.is_function)
+    wanted = [name for name in code.kernels() if name == kernel or code.symbols[name].size <= _SMALL]
     wanted = [name for name in wanted if not _target(folder, name, sanitize=sanitize).exists()]
     wanted.sort(key=lambda name: -code.symbols[name].size)
     callees = tuple(code.device_functions())
-    listing = disassembly.disassemble(
-        tools.objdump, folder / "code_object", (*wanted, *callees) if size > _SMALL else ()
-    )
+    some = (*wanted, *callees) if total > _WHOLE else ()
+    listing = disassembly.disassemble(tools.objdump, folder / "code_object", some)
     with ThreadPoolExecutor(build.cores()) as pool:
         list(pool.map(lambda name: _one(folder, code, name, listing, callees, sanitize=sanitize), wanted))
 

@@ -49,8 +49,10 @@ EDGES_16 = [
     0xFFFF,
     0x5640,
 ]
+# Where exponents lie, and how far apart they must be for the pseudo-code to call the quotient an underflow.
+FIXUPS = {"v_div_fixup_f32": (23, 255, -150), "v_div_fixup_f64": (52, 2047, -1075)}
 CHUNK = 40  # instructions in a kernel: a longer one takes long to compile
-SAMPLES = 160  # lanes of each instruction that the interpreter computes
+SAMPLES = 96  # lanes of each instruction that the interpreter computes
 
 
 def library(arch: str, folder: Path) -> dict[tuple[str, str], str]:
@@ -185,11 +187,14 @@ def judge(probe: Probe, names: Mapping[str, str], inputs: Array, outputs: Array,
 
 
 def excused(name: str, given: Sequence[int], wanted: int) -> bool:
-    """Where the hardware is known to part from the pseudo-code, which is silent there."""
+    """Where the hardware is known to part from the pseudo-code, or where that names a constant without its value."""
     if name.startswith("v_fract"):  # never one: the result stays below it
         return wanted in (0x3F800000, 0x3C00, 0x3FF0000000000000)
     if name in ("v_exp_f32", "v_s_exp_f32"):  # gives no denormal
         return wanted >> 23 == 0
+    if name in FIXUPS:  # the quotient of the step before has underflowed already
+        shift, field, least = FIXUPS[name]
+        return (given[2] >> shift & field) - (given[1] >> shift & field) < least
     if name.startswith("v_frexp_exp"):  # zero has exponent zero, a denormal the exponent of its value
         return (
             given[0] & 0x7FF0000000000000 if "f64" in name else given[0] & (0x7C00 if "f16" in name else 0x7F800000)
@@ -220,7 +225,12 @@ def main() -> int:
     pairs = zip(chosen, inputs, outputs, strict=True)
     results = [judge(probe, names, given, got, lanes) for (probe, _), given, got in pairs]
     print(
-        json.dumps({"results": results, "not_assembled": sorted({p.name for p in found} - {p.name for p, _ in chosen})})
+        json.dumps(
+            {
+                "results": results,
+                "not_on_this_architecture": sorted({p.name for p in found} - {p.name for p, _ in chosen}),
+            }
+        )
     )
     return 0
 

@@ -149,7 +149,8 @@ inline F64 fract(F64 x) {
 }
 inline F16 fract(F16 x) {
   const F32 wide = convert<F32>(x);
-  return convert<F16>(min(wide - floor(wide), (F32)(0.99951171875f)));
+  const F32 part = wide - floor(wide);
+  return convert<F16>(part != part ? part : min(part, (F32)(0.99951171875f)));
 }
 
 inline F32 rcp(F32 x) {
