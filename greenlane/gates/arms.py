@@ -105,7 +105,8 @@ class Runner:
         except Unusable as error:
             raise Failed(Outcome.VOID, f"{name}: {error}", commands.tail(ran)) from None
         if len(found.requests) != len(asked):
-            raise Failed(Outcome.VOID, f"{name}: {len(asked)} prompts asked, {len(found.requests)} answered")
+            counted = f"{name}: {len(asked)} prompts asked, {len(found.requests)} answered"
+            raise Failed(Outcome.VOID, counted, commands.tail(ran))
         return found
 
     def values(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from greenlane.gates.prove import proof_of
 from greenlane.matrix import load
@@ -45,3 +47,17 @@ def test_a_mirror_is_told_apart_by_its_counters() -> None:
         exact = GatesConfig.model_validate(dict(lane.gates)).exact
         if exact and "mirror" in exact.compare:
             assert exact.compare["mirror"].moved == ("combine", "scatter_last_sampled"), lane.id
+
+
+def examples() -> list[str]:
+    text = (ROOT / "docs" / "gates.md").read_text()
+    return [block for block in re.findall(r"```yaml\n(.*?)```", text, re.S) if block.startswith(("exact:", "bench:"))]
+
+
+@pytest.mark.parametrize("example", examples())
+def test_the_examples_in_the_guide_are_right(example: str) -> None:
+    assert GatesConfig.model_validate(yaml.safe_load(example))
+
+
+def test_the_guide_has_examples() -> None:
+    assert examples()
