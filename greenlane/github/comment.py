@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from greenlane.errors import EnvironmentMissing
@@ -20,6 +20,8 @@ from greenlane.report import comment as text
 from greenlane.report import summary, templates
 from greenlane.review.model import Review
 from greenlane.review.review import Asked, review
+
+OTHERS = 20  # open pull requests that a change is tried to merge with
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ def post(forge: Forge, place: Place, found: Target, author: str, *, with_verdict
     tip = _fetched(forge, place, found)
     if found.run is not None:
         _take_records(forge, place, found, tip)
-    told = reviewed(place, found, tip)
+    told = reviewed(forge, place, found, tip)
     render = renderer(place, told)
     _still(forge, found)
     stamp = sticky.Stamp(found.pull.head, (found.run.id, found.run.attempt) if found.run else None)
@@ -109,8 +111,15 @@ def spoken_for(repository: Path, found: Target, tip: str) -> Callable[[str], boo
     return speaks_for
 
 
-def reviewed(place: Place, found: Target, tip: str) -> Review:
-    return review(place.ledger, Asked(place.repository, place.matrix, tip, found.pull.head, found.pull.body))
+def reviewed(forge: Forge, place: Place, found: Target, tip: str) -> Review:
+    """The review, beside the other open pull requests onto the same branch, in the names that GitHub shows."""
+    pull = found.pull
+    numbers = [other.number for other in forge.open_pulls_onto(pull.base) if other.number != pull.number]
+    others = history.fetch_others(place.repository, forge.account, pull, numbers[:OTHERS])
+    asked = Asked(place.repository, place.matrix, tip, pull.head, pull.body, tuple(others))
+    told = review(place.ledger, asked)
+    conflicts = {others[ref]: files for ref, files in told.merge.others.items()}
+    return replace(told, base_commit=pull.base, merge=replace(told.merge, others=conflicts))
 
 
 def renderer(place: Place, told: Review) -> Callable[[int], str]:

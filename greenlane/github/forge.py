@@ -115,6 +115,11 @@ class Forge:
         where = {"state": "open", "head": f"{owner}:{branch}"}
         return self._get(self._path("pulls"), "list pull requests", _each(_pull), **where)
 
+    def open_pulls_onto(self, base: str) -> list[Pull]:
+        """Open pull requests onto a branch, those that moved last first; no more than one page."""
+        where = {"state": "open", "base": base, "sort": "updated", "direction": "desc"}
+        return self._get(self._path("pulls"), "list pull requests", _each(_pull), **where)
+
     def run(self, run_id: int) -> Run:
         return self._get(self._path(f"actions/runs/{run_id}"), f"read run {run_id}", _run)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -32,6 +33,18 @@ def fetch(repository: Path, account: Account, pull: Pull) -> str:
     if tip is None or commit_of(repository, pull.head) is None:
         raise EnvironmentMissing(f"#{pull.number}: its head {pull.head[:10]} was not among what was fetched; try again")
     return tip
+
+
+def fetch_others(repository: Path, account: Account, pull: Pull, numbers: Iterable[int]) -> dict[str, str]:
+    """Bring the heads of other pull requests here. Returns ref -> "#number"; nothing where they can't be had."""
+    names = {f"refs/greenlane/pull/{number}": f"#{number}" for number in numbers}
+    refs = {f"refs/pull/{name[1:]}/head": ref for ref, name in names.items()}
+    try:
+        if refs:
+            _fetch(repository, account, pull.clone_url, refs)
+    except EnvironmentMissing:
+        return {}
+    return names
 
 
 def fetch_ref(repository: Path, account: Account, clone_url: str, ref: str) -> bool:

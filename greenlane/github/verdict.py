@@ -8,17 +8,18 @@ from typing import Any
 
 from greenlane.github.forge import Forge
 from greenlane.github.refusal import Refused
+from greenlane.report.headline import headline
 from greenlane.report.markdown import plain
-from greenlane.review.model import LaneReview, Review, Verdict
+from greenlane.review.model import LaneReview, Review
 
 NAME = "greenlane verdict"
 BATCH = 50  # annotations that GitHub takes in one request
 MOST = 500
 SUMMARY = 60_000  # characters, of GitHub's 65,535
-DESCRIPTION = 140  # characters of a commit status
+TITLE, DESCRIPTION = 200, 140  # characters of a check run's title and of a commit status
 LEVEL = {"error": "failure", "warning": "warning", "note": "notice"}
-CONCLUSION = {0: "success", 1: "failure", 2: "failure", 4: "action_required"}
-STATE = {0: "success", 1: "failure", 2: "failure", 4: "pending"}
+CONCLUSION = {0: "success", 1: "failure", 2: "failure", 3: "action_required", 4: "action_required"}
+STATE = {0: "success", 1: "failure", 2: "failure", 3: "pending", 4: "pending"}
 
 
 def publish(forge: Forge, review: Review, summary: str) -> str:
@@ -29,7 +30,7 @@ def publish(forge: Forge, review: Review, summary: str) -> str:
     except Refused as error:
         if error.status not in {403, 404} or "integration" in error.said.lower():
             raise
-        request = {"state": STATE[review.exit_code], "description": headline(review)[:DESCRIPTION], "context": NAME}
+        request = {"state": STATE[review.exit_code], "description": _title(review, DESCRIPTION), "context": NAME}
         forge.create_status(review.head, request)
         return f"commit status {NAME!r}: {STATE[review.exit_code]} (only an app's token can make a check run)"
     told = f"check run {NAME!r}: {CONCLUSION[review.exit_code]}, {min(len(found), MOST)} annotations"
@@ -37,7 +38,7 @@ def publish(forge: Forge, review: Review, summary: str) -> str:
 
 
 def _check_run(forge: Forge, review: Review, summary: str, found: list[dict[str, Any]]) -> None:
-    output = {"title": headline(review), "summary": summary[:SUMMARY]}
+    output = {"title": _title(review, TITLE), "summary": summary[:SUMMARY]}
     batches = [found[start : start + BATCH] for start in range(0, len(found), BATCH)] or [[]]
     request = {
         "name": NAME,
@@ -51,17 +52,8 @@ def _check_run(forge: Forge, review: Review, summary: str, found: list[dict[str,
         forge.update_check(check, {"output": {**output, "annotations": batch}})
 
 
-def headline(review: Review) -> str:
-    """One line: what stands in the way of the required lanes."""
-    required = [lane for lane in review.lanes if lane.required]
-    blocking = [lane for lane in required if lane.blocks]
-    if review.merge.state == "conflict":
-        return "does not merge with its base"
-    if review.exit_code == 0:
-        return f"all {len(required)} required lanes are green" if required else "no lane is required"
-    counts = {verdict: sum(lane.verdict is verdict for lane in blocking) for verdict in Verdict}
-    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    return f"{len(blocking)} of {len(required)} required lanes block: {told}" if told else "the matrix does not load"
+def _title(review: Review, limit: int) -> str:
+    return plain(headline(review)[1], limit)
 
 
 def places(review: Review) -> Iterator[dict[str, Any]]:

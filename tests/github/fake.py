@@ -132,7 +132,11 @@ class GitHub:
         return (200, {}, pull) if pull else (404, {}, {"message": "Not Found"})
 
     def _pulls(self, found: re.Match[str], query: dict[str, str], body: Any) -> Reply:
-        wanted = [p for p in self.pulls.values() if p["state"] == "open" and p["head"]["label"] == query["head"]]
+        wanted = [pull for pull in self.pulls.values() if pull["state"] == query["state"]]
+        if "head" in query:
+            wanted = [pull for pull in wanted if pull["head"]["label"] == query["head"]]
+        if "base" in query:
+            wanted = [pull for pull in wanted if pull["base"]["ref"] == query["base"]]
         return 200, {}, wanted
 
     def _run(self, found: re.Match[str], query: dict[str, str], body: Any) -> Reply:

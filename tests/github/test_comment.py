@@ -238,6 +238,24 @@ def test_records_of_the_teams_ref_are_the_baseline(scene: Scene) -> None:
     assert "fails alike" in scene.said()
 
 
+def test_another_open_pull_request_that_conflicts_is_named_by_its_number(scene: Scene) -> None:
+    own(scene)
+    story = scene.story
+    story.branch("rival", "main")
+    rival = story.commit("rival", {"src/attn.cpp": "one\ntwo\nIII\n"})
+    git(story.repository, "push", "-q", str(scene.server), "HEAD:refs/pull/13/head")
+    scene.github.pull(13, rival, branch="rival")
+    assert scene.comment() == 0
+    assert "`#13`, another open change, conflicts with this one in `src/attn.cpp`" in scene.said()
+    assert "onto `main` `" in scene.said()
+
+
+def test_another_pull_request_that_can_not_be_had_stops_nothing(scene: Scene) -> None:
+    scene.github.pull(14, "c" * 40, branch="gone")
+    assert scene.comment() == 0
+    assert scene.said().startswith(MARKER)
+
+
 def test_the_verdict_becomes_a_check_run(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
     own(scene)
     red = scene.story.record("cpu", scene.head(), "error: expected 12 arguments, have 9")

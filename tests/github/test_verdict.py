@@ -70,24 +70,30 @@ def test_a_red_that_blocks_is_annotated_and_an_old_one_is_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "conclusion", "state", "headline"),
+    ("told", "conclusion", "state"),
     [
-        (reviewed(lane()), "success", "success", "all 1 required lanes are green"),
-        (reviewed(lane(outcome=Verdict.NEW_RED)), "failure", "failure", "1 of 1 required lanes block: 1 new-red"),
-        (
-            reviewed(lane(outcome=Verdict.NOT_RUN)),
-            "action_required",
-            "pending",
-            "1 of 1 required lanes block: 1 not-run",
-        ),
-        (reviewed(lane(), state="conflict"), "failure", "failure", "does not merge with its base"),
-        (reviewed(), "success", "success", "no lane is required"),
+        (reviewed(lane()), "success", "success"),
+        (reviewed(lane(outcome=Verdict.NEW_RED)), "failure", "failure"),
+        (reviewed(lane(outcome=Verdict.NOT_RUN)), "action_required", "pending"),
+        (reviewed(lane(), state="conflict"), "failure", "failure"),
+        (reviewed(lane(), state="unknown"), "action_required", "pending"),
     ],
 )
-def test_the_conclusion_is_the_reviews(told: Review, conclusion: str, state: str, headline: str) -> None:
-    assert verdict.CONCLUSION[told.exit_code] == conclusion
-    assert verdict.STATE[told.exit_code] == state
-    assert verdict.headline(told) == headline
+def test_the_conclusion_is_the_reviews(told: Review, conclusion: str, state: str, github: GitHub, forge: Forge) -> None:
+    verdict.publish(forge, told, "")
+    github.may_make_checks = False
+    verdict.publish(forge, told, "")
+    ((check,),) = github.checks.values()
+    (status,) = github.statuses
+    assert (check["conclusion"], status["state"]) == (conclusion, state)
+
+
+def test_a_lanes_name_adds_no_line_and_no_length(github: GitHub, forge: Forge) -> None:
+    github.may_make_checks = False
+    verdict.publish(forge, reviewed(lane("x\n" * 300, outcome=Verdict.NEW_RED)), "")
+    (status,) = github.statuses
+    assert len(status["description"]) <= 140
+    assert status["description"].isprintable()
 
 
 def test_a_token_of_no_app_sets_a_status(github: GitHub, forge: Forge) -> None:
