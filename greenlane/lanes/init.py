@@ -22,6 +22,7 @@ from greenlane.nox import lanes
 
 lanes("matrix.yaml")
 '''
+COPIED_MAKE = "tar -C {source} --exclude=./.git --exclude=./.greenlane -c . | tar -x && make -j {jobs}"
 COMPILERS = {"cpu": "gcc", "cuda": "nvcc", "rocm": "hipcc"}
 VENDORS = {"cuda": ("cuda", "nvidia"), "rocm": ("hip", "amd")}
 TOOLKITS = {"cuda": "13.0", "rocm": "7.0"}
@@ -155,7 +156,8 @@ def _stages(found: Survey) -> Iterator[str]:
         yield 'build: "{python} -m pip install --no-deps --target {prefix} {source}"'
         yield '# test: "PYTHONPATH={prefix} {python} -m pytest {source}/tests"'
     elif found.build == "make":
-        yield "build: make -C {source} -j {jobs} # in Docker the source is read-only: let it write below {build}"
+        yield "# A copy is built, since make writes beside its sources and a lane must leave the tree as it is."
+        yield f"build: {_word(COPIED_MAKE)}"
     elif found.build == "headers":
         include = f" -I {{source}}/{found.include_dirs[0]}" if found.include_dirs else ""
         files = " ".join("{source}/" + shlex.quote(header) for header in found.headers[:20])

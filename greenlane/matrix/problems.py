@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from greenlane.errors import MatrixError
@@ -76,21 +76,30 @@ def one_line(message: str) -> str:
     return message if len(message) <= MAX_LENGTH else message[: MAX_LENGTH - 3] + "..."
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def nearest(word: str, known: Collection[str]) -> str:
     """What to add to a message about an unknown word.
 
     >>> nearest("gxf1032", ["gfx1030", "gfx1032", "gfx90a"])
     "; did you mean 'gfx1032'?"
+    >>> nearest("rocm-gfx1101", ["rocm-gfx1201", "rocm-gfx1100"])
+    "; did you mean 'rocm-gfx1100'?"
     >>> nearest("q", ["gfx1030"])
     ''
     """
     import difflib
 
-    names = list(known)
-    close = difflib.get_close_matches(word, names, n=4, cutoff=0.6)
+    close = difflib.get_close_matches(word, list(known), n=4, cutoff=0.6)
     if not close:
-        close = [name for name in names if name.lower() == word.lower()]
+        close = [name for name in known if name.lower() == word.lower()]
     if not close:
         return ""
-    swapped = [name for name in close if sorted(name) == sorted(word)]
-    return f"; did you mean {(swapped or close)[0]!r}?"
+
+    def likeness(name: str) -> tuple[bool, float, int]:
+        """Swapped letters first; then how alike they are; then how far they begin alike."""
+        ratio = difflib.SequenceMatcher(None, word, name).ratio()
+        alike = next(
+            (at for at, (a, b) in enumerate(zip(word, name, strict=False)) if a != b), min(len(word), len(name))
+        )
+        return sorted(name) == sorted(word), ratio, alike
+
+    return f"; did you mean {max(close, key=likeness)!r}?"

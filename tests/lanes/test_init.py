@@ -12,6 +12,7 @@ from greenlane.cli import main
 from greenlane.lanes.init import matrix_of
 from greenlane.lanes.survey import survey
 from greenlane.matrix.loading import compile_matrix
+from tests.lanes.conftest import Project
 
 PORT = {
     "CMakeLists.txt": (
@@ -93,6 +94,16 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main(["init", "-C", str(tmp_path)]) == 0
     assert (tmp_path / "noxfile.py").read_text() == "mine"
     assert 'lanes("matrix.yaml")' in capsys.readouterr().out
+
+
+def test_make_builds_a_copy_so_that_the_tree_stays_as_it_is(project: Project) -> None:
+    (project.root / "matrix.yaml").unlink()
+    write(project.root, {"Makefile": "all:\n\tcat a.cpp > made\n"})
+    assert main(["init", "-C", str(project.root)]) == 0
+    project.commit()
+    done = project.greenlane("run", "cpu")
+    assert done.returncode == 0, done.stdout
+    assert (project.root / ".greenlane/lanes/cpu/build/made").exists() and not (project.root / "made").exists()
 
 
 def test_a_folder_that_is_not_there_is_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
