@@ -6,6 +6,7 @@ import pytest
 
 from greenlane.matrix.model import Evidence, Stage
 from greenlane.record.model import Outcome, StageResult
+from greenlane.report.comment import render
 from greenlane.review.model import Claim, ClaimState
 from greenlane.review.sentences import kind_of, lines
 from tests.review.conftest import Story
@@ -34,6 +35,10 @@ def one(story: Story, body: str) -> Claim:
         ("no measurable difference", "wash"),
         ("+12 % decode", "win"),
         ("1.4x faster prefill", "win"),
+        ("30 % less memory", "win"),
+        ("3 % slower prefill", "loss"),
+        ("-3 % decode", "loss"),
+        ("perf-neutral", "wash"),
         ("all tests pass", "tested"),
         ("the kernels are reached", "reached"),
         ("not token-exact yet", None),
@@ -129,3 +134,96 @@ def test_a_closing_keyword_beside_an_unproven_claim_is_pointed_out(story: Story)
 def test_a_hostile_body_is_read_in_bounds(story: Story) -> None:
     body = "token-exact. " * 50_000 + "<!--" * 10_000 + "```" * 10_000 + "\n" * 10_000
     assert 0 < len(story.review(body=body).claims) <= 65
+
+
+def bench_of(outcome: Outcome, *interval: float) -> tuple[StageResult, ...]:
+    metrics = {"metrics": {"decode": {"interval": list(interval), "verdict": str(outcome)}}}
+    return (StageResult(stage=Stage.BENCH, outcome=outcome, measurements=metrics),)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "state"),
+    [
+        ("+12 % decode on cpu", ClaimState.PROVEN),
+        ("+10 % on cpu", ClaimState.PROVEN),
+        ("+14.4 % on cpu", ClaimState.PROVEN),
+        ("+30 % decode on cpu", ClaimState.CONTRADICTED),
+        ("1.5x faster on cpu", ClaimState.CONTRADICTED),
+        ("performance on cpu is a wash", ClaimState.CONTRADICTED),
+        ("3 % slower on cpu", ClaimState.CONTRADICTED),
+    ],
+)
+def test_a_figure_is_held_against_the_measured_interval(story: Story, sentence: str, state: ClaimState) -> None:
+    stages = bench_of(Outcome.WIN, 0.11, 0.14)
+    story.record("cpu", story.heads["change"], stages=stages, evidence=(*EXACT, Evidence.BENCHED))
+    claim = one(story, sentence)
+    assert claim.state is state
+    if "30" in sentence:
+        assert "decode +11.0 to +14.0 %" in claim.reason
+
+
+def test_a_wash_of_an_older_head_is_stale(story: Story) -> None:
+    evidence = (*EXACT, Evidence.BENCHED)
+    story.record("cpu", story.heads["change"], stages=bench_of(Outcome.WASH, -0.01, 0.01), evidence=evidence)
+    story.commit("newer")
+    claim = one(story, "Performance on cpu is a wash")
+    assert (claim.state, claim.commit) == (ClaimState.STALE, story.heads["change"])
+
+
+def test_what_the_base_could_do_is_no_older_proof_of_the_change(story: Story) -> None:
+    story.record("rocm-gfx1100", story.heads["base"])
+    assert one(story, "Builds clean on gfx1100").state is ClaimState.UNPROVEN
+
+
+def test_a_claim_goes_on_behind_and(story: Story) -> None:
+    story.record("rocm-gfx1100", story.heads["change"])
+    claim = one(story, "- Builds clean on gfx1100 and gfx1151.")
+    assert claim.text == "Builds clean on gfx1100 and gfx1151."
+    assert claim.lanes == ("rocm-gfx1151",)
+
+
+def test_lanes_and_backends_may_be_named_together(story: Story) -> None:
+    for lane in ("cpu", "rocm-gfx1100"):
+        story.record(lane, story.heads["change"])
+    assert one(story, "Builds clean on gfx1100 and on cpu").state is ClaimState.PROVEN
+    assert one(story, "Builds clean on ROCm and on cpu").lanes == ("rocm-gfx1151",)
+
+
+@pytest.mark.parametrize("sentence", ["Token-exact on gfx1030", "token-exact on gfx1100 and gfx1030"])
+def test_a_device_without_a_lane_proves_nothing(story: Story, sentence: str) -> None:
+    for lane in ("cpu", "rocm-gfx1100", "rocm-gfx1151"):
+        story.record(lane, story.heads["change"], evidence=EXACT)
+    claim = one(story, sentence)
+    assert claim.state is ClaimState.UNPROVEN
+    assert "no lane for gfx1030" in claim.reason
+
+
+@pytest.mark.parametrize("keyword", ["Closes #12", "fixes org/repo#12", "Resolves https://example.org/o/r/issues/12"])
+def test_every_form_of_a_closing_keyword_is_seen(story: Story, keyword: str) -> None:
+    claims = story.review(body=f"Token-exact on gfx1100.\n\n{keyword}").claims
+    assert [claim.kind for claim in claims] == ["exact", "closes"]
+
+
+def test_a_closing_keyword_beside_proven_claims_is_nobodys_business(story: Story) -> None:
+    story.record("rocm-gfx1100", story.heads["change"], evidence=EXACT)
+    assert [claim.kind for claim in story.review(body="Token-exact on gfx1100.\n\nCloses #12").claims] == ["exact"]
+
+
+def test_fields_that_the_base_asks_for_are_missed_and_block(story: Story) -> None:
+    story.branch("main")
+    asking = (
+        story.repository / "matrix.yaml"
+    ).read_text() + "checks: {record: {fields: [Row, Tested on], row_field: Row}}\n"
+    story.commit("asking", {"matrix.yaml": asking})
+    story.branch("change", "main")
+    head = story.commit("again", {"src/attn.cpp": "changed\n"})
+    for lane in ("cpu", "rocm-gfx1100", "rocm-gfx1151"):
+        story.record(lane, head)
+    told = story.review(body="Row: BACKEND-NONE\n")
+    assert [problem.message.split(",")[0] for problem in told.text_problems] == [
+        "the field 'Tested on' is missing",
+        "Row names 'BACKEND-NONE'",
+    ]
+    assert told.exit_code == 1
+    assert "the text lacks what the matrix asks for" in render(told).splitlines()[2]
+    assert story.review(body="Row: BACKEND-CPU\nTested on: a desk\n").exit_code == 0

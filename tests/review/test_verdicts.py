@@ -9,7 +9,8 @@ import pytest
 
 from greenlane.ledger.store import Ledger
 from greenlane.matrix.model import Evidence, Stage
-from greenlane.record.model import FirstError, Outcome, StageResult
+from greenlane.record.model import Finding, FirstError, Outcome, StageResult
+from greenlane.report.comment import render
 from greenlane.review.model import Verdict
 from tests.review.conftest import NOW, Story
 
@@ -189,6 +190,138 @@ def test_a_known_red_that_passes_is_red(story: Story, edited: Edit) -> None:
     lane = story.lane("cpu")
     assert lane.verdict is Verdict.NEW_RED
     assert "remove the entry" in lane.reason
+
+
+def test_each_lane_of_a_glob_is_asked_whether_it_still_fails(story: Story, edited: Edit) -> None:
+    from greenlane.record.fingerprint import fingerprint
+
+    entry = known_red("2026-04-01", fingerprint(ERROR)).replace("lane: cpu", "lane: 'rocm-*'")
+    _with_base_matrix(story, edited("", "") + entry)
+    story.record("rocm-gfx1100", story.heads["again"], ERROR)
+    story.record("rocm-gfx1151", story.heads["again"])
+    assert story.lane("rocm-gfx1100").verdict is Verdict.KNOWN_RED
+    passing = story.lane("rocm-gfx1151")
+    assert (passing.verdict, passing.owner) == (Verdict.NEW_RED, "ann")
+    assert "take rocm-gfx1151 out of 'rocm-*'" in passing.reason
+
+
+def test_a_known_red_excuses_one_stage_and_one_error(story: Story, edited: Edit) -> None:
+    from greenlane.record.fingerprint import fingerprint
+
+    _with_base_matrix(story, edited("", "") + known_red("2026-04-01", fingerprint(ERROR)))
+    story.record("cpu", story.heads["again"], "undefined reference to `scatter`")
+    assert story.lane("cpu").verdict is Verdict.UNCLASSIFIED
+    story.record("cpu", story.heads["again"], ERROR, stage=Stage.TEST)
+    assert story.lane("cpu").verdict.blocks
+
+
+@pytest.mark.parametrize(("error", "verdict"), [(None, Verdict.GREEN), (ERROR, Verdict.NEW_RED)])
+def test_a_known_red_that_the_change_takes_out_is_judged_as_mended(
+    story: Story, edited: Edit, error: str | None, verdict: Verdict
+) -> None:
+    from greenlane.record.fingerprint import fingerprint
+
+    _with_base_matrix(story, edited("", "") + known_red("2026-04-01", fingerprint(ERROR)))
+    head = story.commit("mended", {"matrix.yaml": edited("", "")})
+    story.record("cpu", head, error)
+    assert story.lane("cpu").verdict is verdict
+
+
+def test_a_known_red_cannot_be_prolonged_by_the_change_itself(story: Story, edited: Edit) -> None:
+    from greenlane.record.fingerprint import fingerprint
+
+    _with_base_matrix(story, edited("", "") + known_red("2026-03-09", fingerprint(ERROR)))
+    head = story.commit("longer", {"matrix.yaml": edited("", "") + known_red("2027-03-09", fingerprint(ERROR))})
+    story.record("cpu", head, ERROR)
+    assert story.lane("cpu").verdict is Verdict.NEW_RED
+
+
+def finding(message: str, line: int = 5, rule: str = "call-arity") -> Finding:
+    return Finding(
+        rule=rule, severity="error", file="src/attn.cpp", line=line, column=1, lanes=("cpu",), message=message
+    )
+
+
+CHECK_RED = (StageResult(stage=Stage.CHECK, outcome=Outcome.FAIL, reason="findings"),)
+
+
+def check_red(story: Story, commit: str, *findings: Finding) -> None:
+    story.record("cpu", story.heads[commit], stages=CHECK_RED, findings=findings)
+
+
+def test_a_finding_that_the_base_lacks_makes_the_check_new_red(story: Story) -> None:
+    check_red(story, "base", finding("takes 9", 150))
+    check_red(story, "change", finding("takes 9", 160), finding("unused", 1, "unused-function"))
+    told = story.review()
+    lane = told.lanes[0]
+    assert lane.verdict is Verdict.NEW_RED
+    assert "1 of its 2 findings are not on base commit" in lane.reason
+    assert {found.message: bool(found.new_in) for found in told.findings} == {"takes 9": False, "unused": True}
+
+
+def test_findings_that_the_base_has_too_are_older_than_the_change(story: Story) -> None:
+    check_red(story, "base", finding("takes 9", 150), finding("unused", 151))
+    check_red(story, "change", finding("takes 9", 160))
+    assert story.lane("cpu").verdict is Verdict.RED_ON_BASE
+
+
+def test_a_finding_in_code_that_the_change_touches_is_not_excused(story: Story) -> None:
+    check_red(story, "base", finding("takes 9"))
+    check_red(story, "change", finding("takes 9"))
+    assert story.lane("cpu").verdict is Verdict.OVERLAP_RED
+
+
+def test_findings_without_a_record_of_the_base_are_nobodys(story: Story) -> None:
+    check_red(story, "change", finding("takes 9"))
+    assert story.lane("cpu").verdict is Verdict.UNCLASSIFIED
+
+
+def test_a_failure_after_a_pass_of_the_same_inputs_is_flaky(story: Story) -> None:
+    story.record("cpu", story.heads["base"])
+    story.record("cpu", story.heads["change"])
+    story.record("cpu", story.heads["change"], ERROR)
+    assert story.lane("cpu").verdict is Verdict.FLAKY
+
+
+def test_a_stage_that_was_blocked_without_a_red_in_its_record_is_blocked(story: Story) -> None:
+    stages = (
+        StageResult(stage=Stage.CHECK, outcome=Outcome.PASS),
+        StageResult(stage=Stage.BUILD, outcome=Outcome.BLOCKED, reason="check is red"),
+    )
+    story.record("cpu", story.heads["change"], stages=stages)
+    assert story.lane("cpu").verdict is Verdict.BLOCKED
+
+
+def test_a_merge_with_a_base_that_moved_is_cleared_by_the_bases_tip(story: Story) -> None:
+    story.branch("main")
+    tip = story.commit("tip", {"src/norm.cpp": "broken\n"})
+    story.record("cpu", tip, ERROR, file="src/norm.cpp")
+    tree = story.review().merge.tree
+    story.record("cpu", story.heads["change"], ERROR, file="src/norm.cpp", merge_tree=tree, base=tip)
+    assert story.lane("cpu").verdict is Verdict.RED_ON_BASE
+    story.record("rocm-gfx1100", tip, ERROR, file="src/norm.cpp")
+    story.record("rocm-gfx1100", story.heads["change"], ERROR, file="src/norm.cpp")
+    assert story.lane("rocm-gfx1100").verdict is Verdict.UNCLASSIFIED, "its own tree holds nothing of the tip"
+
+
+@pytest.mark.parametrize("where", ["lane", "gate"])
+def test_undecided_is_not_measured_where_a_verdict_is_required(story: Story, edited: Edit, where: str) -> None:
+    outcome = Outcome.UNDECIDED if where == "lane" else Outcome.VOID  # the gate itself says void
+    bench = (StageResult(stage=Stage.CHECK, outcome=Outcome.PASS), StageResult(stage=Stage.BENCH, outcome=outcome))
+    story.record("cpu", story.heads["change"], stages=bench)
+    assert story.lane("cpu").verdict is (Verdict.NOT_RUN if where == "lane" else Verdict.VOID)
+
+
+def test_inert_is_green_and_proves_nothing_of_reach(story: Story) -> None:
+    stages = (
+        StageResult(stage=Stage.CHECK, outcome=Outcome.PASS),
+        StageResult(stage=Stage.BUILD, outcome=Outcome.PASS),
+        StageResult(stage=Stage.REACH, outcome=Outcome.INERT, reason="compiled, but no run reaches combine"),
+    )
+    story.record("cpu", story.heads["change"], stages=stages, evidence=(Evidence.CHECKED, Evidence.BUILT))
+    told = story.review()
+    assert told.lanes[0].verdict is Verdict.GREEN
+    assert "inert" in render(told)
 
 
 def _with_base_matrix(story: Story, matrix: str) -> None:
