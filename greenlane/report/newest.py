@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from greenlane.errors import EnvironmentMissing
 from greenlane.ledger import Ledger
 from greenlane.ledger.store import InvalidRecord
 from greenlane.matrix.model import Matrix
+from greenlane.record.git import commit_of
 from greenlane.record.model import Record
 
 
@@ -15,13 +17,25 @@ def ledger_of(matrix: Path) -> Ledger:
 
 
 def newest(ledger: Ledger, matrix: Matrix) -> dict[str, tuple[str, Record]]:
-    """(id, record) by lane, in the matrix's order; lanes without a sound record are left out."""
+    """(id, record) by lane, in the matrix's order; lanes without a sound record are left out.
+
+    Records of the commit that is checked out come first: a run with --base leaves newer ones of the base.
+    """
+    here = _checked_out(Path(matrix.file).resolve().parent)
     ids: dict[str, list[str]] = {lane.id: [] for lane in matrix.lanes}
-    for row in ledger.rows():
+    for row in sorted(ledger.rows(), key=lambda row: row.head != here):
         if row.lane in ids:
             ids[row.lane].append(row.id)
     found = {lane: _first_sound(ledger, candidates) for lane, candidates in ids.items()}
     return {lane: entry for lane, entry in found.items() if entry is not None}
+
+
+def _checked_out(folder: Path) -> str | None:
+    """The commit of the work tree, where there is one."""
+    try:
+        return commit_of(folder, "HEAD")
+    except EnvironmentMissing:
+        return None
 
 
 def _first_sound(ledger: Ledger, ids: list[str]) -> tuple[str, Record] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -36,17 +36,18 @@ SIGN = {
     Verdict.NOT_RUN: "⚪",
 }
 CLAIM_WORD = {
-    ClaimState.PROVEN: "✅ proven",
-    ClaimState.STALE: "⏳ stale",
-    ClaimState.OTHER_DEVICE: "↔️ proven on another device",
-    ClaimState.CONTRADICTED: "❌ contradicted",
-    ClaimState.UNPROVEN: "❔ unproven",
+    ClaimState.PROVEN: "✅\u00a0proven",
+    ClaimState.STALE: "⏳\u00a0stale",
+    ClaimState.OTHER_DEVICE: "↔️\u00a0proven on another device",
+    ClaimState.CONTRADICTED: "❌\u00a0contradicted",
+    ClaimState.UNPROVEN: "❔\u00a0unproven",
 }
 ORDER = tuple(SIGN)  # of the lane table; green lanes come last
 ON_DEVICE = ("ran-on-family", "ran-on-target")
 NOTHING = (Outcome.NOT_RUN, Outcome.BLOCKED)
 SYSTEMIC = 5  # one cause across more lanes than this is called so
 MOST_FINDINGS = 20
+MOST_PLACES = 6  # of one finding
 MOST_CHANGES = 40
 
 
@@ -110,22 +111,32 @@ def named(lanes: Sequence[str], most: int = 6) -> str:
 def findings(review: Review) -> str:
     """What the checks say, each finding once: those of the red lanes open, bare notes folded."""
     red = [found for found in review.findings if found.severity != "note"]
-    lines = [_found(found) for found in review.findings[:MOST_FINDINGS]]
-    if len(review.findings) > MOST_FINDINGS:
-        lines.append(f"- and {len(review.findings) - MOST_FINDINGS} more; `greenlane check` shows them")
+    alike = _alike(review.findings)
+    lines = [_found(group) for group in alike[:MOST_FINDINGS]]
+    rest = sum(len(group) for group in alike[MOST_FINDINGS:])
+    if rest:
+        lines.append(f"- and {rest} more; {code('greenlane check')} shows them")
     if not red:
-        notes = counted(len(lines), "note") + " of the checks"
+        notes = counted(len(review.findings), "note") + " of the checks"
         return folded(notes, "\n".join(lines)) if lines else ""
     again = f"Again, without a compiler: {code('greenlane check')} at {code(review.head[:12])}."
     return "\n".join(("### What the checks found", "", *lines, "", again))
 
 
-def _found(found: FoundFinding) -> str:
-    sign = {"error": "🔴", "warning": "🔴"}.get(found.severity, "ℹ️")
-    if sign == "🔴" and found.new_in == () and not found.whose_is_unknown:
-        sign = "🟤"
-    where = code(f"{found.file}:{found.line}")
-    said = f"- {sign} {code(found.rule)} {where}: {text(found.message)} — in {named(found.lanes)}"
+def _alike(found: Sequence[FoundFinding]) -> list[list[FoundFinding]]:
+    """Findings that differ by their line alone are told together."""
+    groups: dict[FoundFinding, list[FoundFinding]] = {}
+    for one in found:
+        groups.setdefault(replace(one, line=0), []).append(one)
+    return list(groups.values())
+
+
+def _found(group: Sequence[FoundFinding]) -> str:
+    found = group[0]
+    sign = "ℹ️" if found.severity == "note" else "🔴" if found.new_in or found.whose_is_unknown else "🟤"
+    where = ", ".join(code(f"{one.file}:{one.line}") for one in group[:MOST_PLACES])
+    more = f" and {len(group) - MOST_PLACES} more places" if len(group) > MOST_PLACES else ""
+    said = f"- {sign} {code(found.rule)} {where}{more}: {text(found.message)} — in {named(found.lanes)}"
     near = [f"  - {code(f'{file}:{line}')}: {text(what, 160)}" for file, line, what in found.related[:3]]
     return "\n".join((said, *near, *([f"  - To mend it: {text(found.suggestion)}"] if found.suggestion else [])))
 
@@ -156,7 +167,7 @@ def _row(lane: LaneReview, head: str) -> tuple[str, ...]:
             f" _stale{'' if lane.commit != head else ', see below'}_" if lane.stale else ""
         )
     trust = {"fork": " _by the fork_", "local": " _by hand_"}.get(lane.trust or "", "")
-    verdict = f"{SIGN[lane.verdict]} {lane.verdict}"
+    verdict = f"{SIGN[lane.verdict]}\u00a0{lane.verdict}"
     return (code(lane.id) + star, verdict, _evidence(lane), _exact(lane), _bench(lane), commit + trust)
 
 
@@ -275,7 +286,7 @@ def claim_table(review: Review) -> str:
 
 
 def _claim_word(claim: Claim) -> str:
-    return "⚠️ too early" if claim.kind == "closes" else CLAIM_WORD[claim.state]
+    return "⚠️\u00a0too\u00a0early" if claim.kind == "closes" else CLAIM_WORD[claim.state]
 
 
 def text_problems(review: Review) -> str:

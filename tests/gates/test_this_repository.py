@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from greenlane.gates.prove import proof_of
-from greenlane.matrix import load
+from greenlane.matrix import document, load
 from greenlane.matrix.gates import GatesConfig
 from greenlane.matrix.model import Lane, Stage
+from greenlane.matrix.problems import Problems
 from greenlane.record.git import git
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +56,8 @@ def examples() -> list[str]:
 
 @pytest.mark.parametrize("example", examples())
 def test_the_examples_in_the_guide_are_right(example: str) -> None:
-    assert GatesConfig.model_validate(yaml.safe_load(example))
+    written = document.parse(example.encode(), "docs/gates.md", Problems()).plain()
+    assert GatesConfig.model_validate(written)
 
 
 def test_the_guide_has_examples() -> None:

@@ -10,6 +10,7 @@ import pytest
 from greenlane import cli
 from greenlane.ledger import Ledger
 from greenlane.matrix.model import Lane, Stage
+from greenlane.record.git import git, git_text
 from greenlane.report import page, summary, terminal
 from greenlane.report.page import first_errors, gates
 from greenlane.report.page.history import Past
@@ -117,6 +118,18 @@ def test_damaged_records_are_passed_over(tmp_path: Path) -> None:
     newest = ledger.rows()[0]
     next((matrix.parent / ".greenlane").rglob(f"{newest.id}.json")).write_text("{}")
     assert ledger.rows()[1].head[:10] in summary.render(_records(matrix), Templates())
+
+
+def test_records_of_the_commit_that_is_checked_out_come_first(tmp_path: Path) -> None:
+    matrix = gallery.filled(tmp_path / "engine", gallery.SMALL, history=0)
+    git(matrix.parent, "init", "-q")
+    git(matrix.parent, "add", "matrix.yaml")
+    who = {f"GIT_{who}_{what}": "t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    git(matrix.parent, "commit", "-q", "-m", "m", env=who)
+    head = git_text(matrix.parent, "rev-parse", "HEAD")
+    older = gallery.record(LANE, 0, red=Stage.TEST, rich=False, age=9).model_copy(update={"head": head})
+    Ledger(matrix.parent / ".greenlane" / "ledger").put(older)
+    assert [record.head for record in _records(matrix)] == [head]
 
 
 def _records(matrix: Path) -> Any:
