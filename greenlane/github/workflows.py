@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import json
 import math
+import re
 import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 from greenlane import __version__
@@ -28,6 +31,7 @@ ACTIONS = {
 }
 NAMES = ("greenlane.yml", "greenlane-comment.yml")
 PYTHON = "3.12"
+ADDRESS, COMMIT = re.compile(r"https://[\w.-]+(/[\w.~-]+)+"), re.compile(r"[0-9a-f]{40}")
 
 
 def command(arguments: argparse.Namespace) -> int:
@@ -72,13 +76,25 @@ def _top(matrix: Path) -> Path:
 
 
 def install_command(top: Path) -> str:
-    """This release, or in greenlane's own repository the tree itself."""
+    """What is running here: this release, or this commit where it was installed from git; in greenlane's own repository
+    the tree itself. So a run that checks its workflows finds what it was installed by."""
     try:
         name = tomllib.loads((top / "pyproject.toml").read_text())["project"]["name"]
     except (OSError, ValueError, KeyError, TypeError):
         name = None
-    source = ".[github]" if name == "greenlane" else f"greenlane[github]=={__version__}"
+    source = ".[github]" if name == "greenlane" else _commit() or f"greenlane[github]=={__version__}"
     return f'python -m pip install "{source}"'
+
+
+def _commit() -> str | None:
+    """The repository and commit that greenlane was installed from, if it was."""
+    try:
+        told = json.loads(metadata.distribution("greenlane").read_text("direct_url.json") or "null")
+        url, commit = told["url"], told["vcs_info"]["commit_id"]
+    except (metadata.PackageNotFoundError, ValueError, KeyError, TypeError):
+        return None
+    plain = ADDRESS.fullmatch(url) and COMMIT.fullmatch(commit)
+    return f"greenlane[github] @ git+{url}@{commit}" if plain else None
 
 
 def _check(files: dict[Path, str]) -> int:

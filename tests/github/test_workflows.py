@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from greenlane.record.git import git
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(".github") / "workflows"
 RUN, COMMENT = FOLDER / "greenlane.yml", FOLDER / "greenlane-comment.yml"
+ALL = sorted(path.relative_to(ROOT) for path in (ROOT / FOLDER).glob("*.yml"))
 PINNED = re.compile(r"uses: [\w.-]+/[\w.-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
 MATRIX = """\
 stages: {build: [make]}
@@ -60,7 +63,7 @@ def test_this_repositorys_workflows_are_not_stale() -> None:
 
 def test_they_are_valid_workflows() -> None:
     pytest.importorskip("check_jsonschema", reason="check-jsonschema is not installed")
-    done = validated("vendor.github-workflows", ROOT / RUN, ROOT / COMMENT)
+    done = validated("vendor.github-workflows", *(ROOT / path for path in ALL))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -70,7 +73,7 @@ def test_the_schema_would_find_a_mistake(tmp_path: Path) -> None:
     assert validated("vendor.github-workflows", tmp_path / "bad.yml").returncode == 1
 
 
-@pytest.mark.parametrize("path", [RUN, COMMENT], ids=str)
+@pytest.mark.parametrize("path", ALL, ids=str)
 def test_every_action_is_pinned_by_a_full_commit_with_its_release_beside_it(path: Path) -> None:
     lines = [line.strip() for line in (ROOT / path).read_text().splitlines() if "uses:" in line]
     assert lines
@@ -78,14 +81,14 @@ def test_every_action_is_pinned_by_a_full_commit_with_its_release_beside_it(path
         assert PINNED.search(line), line
 
 
-@pytest.mark.parametrize("path", [RUN, COMMENT], ids=str)
+@pytest.mark.parametrize("path", ALL, ids=str)
 def test_no_shell_command_holds_an_expression(path: Path) -> None:
     commands = [step["run"] for step in steps(path) if "run" in step]
     assert commands
     assert [command for command in commands if "${{" in command] == []
 
 
-@pytest.mark.parametrize("path", [RUN, COMMENT], ids=str)
+@pytest.mark.parametrize("path", ALL, ids=str)
 def test_no_checkout_leaves_its_token_behind(path: Path) -> None:
     checkouts = [step["with"] for step in steps(path) if step.get("uses", "").startswith("actions/checkout@")]
     assert checkouts
@@ -93,7 +96,7 @@ def test_no_checkout_leaves_its_token_behind(path: Path) -> None:
 
 
 def test_rights_are_few_and_each_job_names_its_own() -> None:
-    for path in (RUN, COMMENT):
+    for path in ALL:
         assert yaml.safe_load((ROOT / path).read_text())["permissions"] == {}
     assert {name: job["permissions"] for name, job in jobs(RUN).items()} == {
         "plan": {"contents": "read"},
@@ -229,6 +232,27 @@ def test_a_workflow_that_is_missing_is_stale(project: Path) -> None:
 def test_a_stranger_installs_a_release_and_greenlane_installs_itself(project: Path) -> None:
     assert workflows.install_command(project) == f'python -m pip install "greenlane[github]=={__version__}"'
     assert workflows.install_command(ROOT) == 'python -m pip install ".[github]"'
+
+
+@pytest.mark.parametrize(
+    ("url", "commit", "installs"),
+    [
+        (
+            "https://example.com/o/greenlane.git",
+            "a" * 40,
+            f"greenlane[github] @ git+https://example.com/o/greenlane.git@{'a' * 40}",
+        ),
+        ("https://example.com/o/$(touch pwned)", "a" * 40, f"greenlane[github]=={__version__}"),
+        ("https://user:secret@example.com/o/r", "a" * 40, f"greenlane[github]=={__version__}"),
+        ("https://example.com/o/r", "main", f"greenlane[github]=={__version__}"),
+    ],
+)
+def test_what_was_installed_from_git_is_installed_by_its_commit(
+    url: str, commit: str, installs: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = json.dumps({"url": url, "vcs_info": {"vcs": "git", "commit_id": commit}})
+    monkeypatch.setattr(workflows.metadata, "distribution", lambda name: SimpleNamespace(read_text=lambda file: told))
+    assert workflows.install_command(project) == f'python -m pip install "{installs}"'
 
 
 def test_a_matrix_in_a_folder_is_found_from_the_top(project: Path) -> None:
