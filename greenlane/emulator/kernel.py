@@ -53,6 +53,9 @@ _ARGUMENTS = {
     "hidden_private_base": 12,
     "hidden_shared_base": 13,
     "hidden_heap_v1": 14,
+    "hidden_hostcall_buffer": 16,
+    "hidden_printf_buffer": 16,
+    "hidden_multigrid_sync_arg": 17,
 }
 _ZERO = 15  # offsets, queues and the like: zero serves
 

@@ -14,8 +14,8 @@ MINUTES = float(os.environ.get("SOAK_MINUTES", "30"))
 
 
 def test_a_server_stays_up_for_half_an_hour() -> None:
-    with serving("smollm2", "--kv-cache-tokens", "8192") as server:
-        crowd = Soak(server, longest_prompt=200, longest_output=64, distinct=64)
+    with serving("smollm2", "--kv-cache-tokens", "8192", "--request-timeout", "1800") as server:
+        crowd = Soak(server, longest_prompt=100, longest_output=48, distinct=64)
         crowd.fill(8192)
         memory = crowd.run(MINUTES * 60)
         print(f"{sum(crowd.done.values())} requests: {dict(crowd.done)}; {memory}")

@@ -60,6 +60,9 @@ def library(arch: str, folder: Path) -> dict[tuple[str, str], str]:
     name = next(name for prefix, name in LIBRARIES.items() if arch.startswith(prefix))
     module = importlib.import_module(f"tinygrad.runtime.autogen.amd.{name}.str_pcode")
     plain = {key: code.replace("WAVE_MODE.IEEE", "1'0U") for key, code in module.PCODE.items()}
+    for key, code in plain.items():
+        if type(key).__name__ == "SOPKOp":  # one of the books calls the immediate a source
+            plain[key] = re.sub(r"S\d\.([iu]16)", r"SIMM16.\1", code)
     return {(type(key).__name__, key.name.lower()): code for key, code in plain.items()}
 
 
@@ -137,7 +140,8 @@ def expected(probe: Probe, library: Mapping[str, str], given: Sequence[int], fla
     names = {f"S{i}": Value("b", 64, value) for i, value in enumerate(given)}
     names |= {
         "D0": Value("b", 128, old), "D1": Value("b", 64, 0), "VCC": Value("b", 64, flag), "EXEC": Value("b", 64, 1),
-        "laneId": Value("u", 32, 0), "SCC": Value("u", 1, flag), "SIMM16": Value("b", 16, 0x8005),
+        "laneId": Value("u", 32, 0), "SCC": Value("u", 1, flag), "OPSEL": Value("b", 32, 0),
+        "SIMM16": Value("b", 16, 0x8005),
         "SIMM32": Value("b", 32, 0x40490FDB if "f32" in probe.code else 0x4248),
     }  # fmt: skip
     lane = Lane(library, names)

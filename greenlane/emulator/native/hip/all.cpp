@@ -9,5 +9,6 @@
 #include "memory.cpp"
 #include "module.cpp"
 #include "report.cpp"
+#include "services.cpp"
 #include "settings.cpp"
 #include "stream.cpp"

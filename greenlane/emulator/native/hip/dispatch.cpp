@@ -286,6 +286,7 @@ void crashed(int signal, siginfo_t* info, void*) {
     return;
   }
   const std::string name = demangled(current_place.launch->function->symbol);
+  refuse_missing_service(*current_place.launch->function, (uint64_t)info->si_addr);
   die("memory access fault in kernel " + name + " at address " + std::to_string((uint64_t)info->si_addr) +
           (settings().sanitize ? "" : "; run again with --sanitize to see the instruction"),
       134);

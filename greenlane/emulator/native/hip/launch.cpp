@@ -51,6 +51,10 @@ uint64_t hidden(uint32_t kind, const Launch& launch) {
       return kPrivateAperture >> 32;
     case kSharedBase:
       return kSharedAperture >> 32;
+    case kHeap:
+    case kHostCalls:
+    case kGridSync:
+      return missing_service(kind);
     default:
       return 0;
   }

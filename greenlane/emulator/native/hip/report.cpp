@@ -245,6 +245,7 @@ void report(Wave* wave, Finding finding, Access access, uint32_t pc, int lane, u
             uint32_t other) {
   const Launch& launch = *current_place.launch;
   const Function& function = *launch.function;
+  refuse_missing_service(function, address);
   std::lock_guard lock(notes().mutex);
   auto [entry, fresh] = notes().all.try_emplace({&function, pc, finding});
   entry->second.times++;

@@ -143,6 +143,10 @@ hipError_t run(Launch& launch);
 hipError_t launch(Function* function, dim3 grid, dim3 block, std::vector<uint8_t> kernarg, size_t lds, Stream* stream,
                   bool cooperative);
 
+// An address for a service of the host that is lacking, and the end of a program that touches one.
+uint64_t missing_service(uint32_t kind);
+void refuse_missing_service(const Function& function, uint64_t address);
+
 // Findings and counts
 
 struct Place {

@@ -106,7 +106,8 @@ enum ArgumentKind : uint32_t {
   kSharedBase,
   kHeap,
   kHiddenZero,
-  kUnsupportedHidden,
+  kHostCalls,
+  kGridSync,
 };
 
 constexpr uint32_t kKernelAbi = 1;

@@ -76,6 +76,8 @@ def source_types(code: str) -> tuple[str, ...]:
 def result_type(code: str) -> str:
     if re.search(r"D0\.(b|u)128", code):
         return "none"
+    if "16'0, tmp.f16 }" in code:
+        return "f16"
     if found := re.search(r"\bD0\.([a-z]+\d+)\s*(?:\[[^\]]*\]\s*)?[-+]?=", code) or re.search(r"D0\.(u64|i64)", code):
         wide = re.search(r"\.f32\s*=", code) and found[1] == "b64"
         return "pair32" if wide else "pair" if found[1] == "b32" and ".f16 =" in code else found[1]
@@ -97,7 +99,7 @@ def probes(library: Mapping[tuple[str, str], str], *, wave64: bool) -> list[Prob
 
 def made_of(name: str, family: str, code: str, *, wave64: bool) -> list[Probe]:
     sources, result = source_types(code), result_type(code)
-    if family == "VOPCOp":
+    if name.startswith("v_cmp"):
         result = "vcc" if "cmpx" not in name else "none"
     if result == "none" or len(sources) > 3 or "MEM[" in code or "VGPR[" in code or "declare S " in code:
         return []
@@ -110,7 +112,7 @@ def vector_probe(name: str, family: str, code: str, sources: tuple[str, ...], re
     vcc = "vcc" if wave64 else "vcc_lo"
     given = ["ABC"[i] for i in range(len(sources))]
     before, after = [], []
-    if family == "VOPCOp":
+    if name.startswith("v_cmp"):
         text = f"{name} {vcc}, {', '.join(given)}"
         after = [f"v_cndmask_b32 v8, 0, 1, {vcc}"]
     elif "VCC" in code or family == "VOP3SDOp":
