@@ -58,20 +58,39 @@ def _wait_for(process: subprocess.Popen[bytes]) -> Daemon:
     raise AssertionError("dockerd does not answer after a minute")
 
 
+@pytest.fixture(scope="session")
+def plain(daemon: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The base and the bare image of `boxed`, made once: images of equal inputs are shared by all projects."""
+    project = made(tmp_path_factory.mktemp("plain"))
+    for action in ("seed", "build"):
+        done = project.greenlane("images", action)
+        assert done.returncode == 0, done.stdout + done.stderr
+    yield
+    forget(daemon, project)
+
+
 @pytest.fixture
-def boxed(tmp_path: Path, daemon: Daemon) -> Iterator[Project]:
+def boxed(tmp_path: Path, daemon: Daemon, plain: None) -> Iterator[Project]:
     """A project whose one lane runs in a bare base image, as any user may read it."""
-    for folder in (tmp_path, *list(tmp_path.parents)[:2]):
-        folder.chmod(0o755)
-    project = Project(tmp_path / "project")
+    project = made(tmp_path)
+    yield project
+    forget(daemon, project)
+
+
+def made(folder: Path) -> Project:
+    for above in (folder, *list(folder.parents)[:2]):
+        above.chmod(0o755)
+    project = Project(folder / "project")
     (project.root / "docker").mkdir(parents=True)
     (project.root / ".gitignore").write_text(".greenlane/\n")
     (project.root / "docker/box.Dockerfile").write_text(f"FROM {BASE}\n")
     project.git("init", "-q", "-b", "main")
     box(project)
-    seeded = project.greenlane("images", "seed")
-    assert seeded.returncode == 0, seeded.stdout + seeded.stderr
-    yield project
+    return project
+
+
+def forget(daemon: Daemon, project: Project) -> None:
+    """Removes the images that were built for the project."""
     for image in stored(daemon.client, project_of(project.root)):
         daemon.client.remove_image(image.id, force=True)
 
