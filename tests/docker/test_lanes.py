@@ -70,6 +70,22 @@ def test_a_gpu_lane_is_built_with_what_its_objects_really_hold(
     assert build_of(again)["kernels"] == measured["kernels"], "a cache must repeat what the compiler said"
 
 
+def test_the_rocm_lane_runs_to_its_end_without_a_card(clone: Project) -> None:
+    record = run(clone, "rocm-gfx1100")
+    assert record["outcome"] == "pass"
+    assert record["evidence"] == ["checked", "built", "tested", "emulated", "reached", "exact"]
+    stages = {stage["stage"]: stage["measurements"] for stage in record["stages"]}
+    for name in ("test", "reach", "exact"):
+        assert stages[name]["emulator"]["arch"] == "gfx1100"
+        assert len(stages[name]["emulator"]["opcodes"]) > 100
+    assert stages["reach"]["on"]["witness"] == "emulator"
+    compared = {one["name"]: one for one in stages["exact"]["comparisons"]}
+    assert {name: one["positions"] for name, one in compared.items()} == dict.fromkeys(
+        ("mirror", "reference", "golden"), 128
+    )
+    assert compared["mirror"]["equal_positions"] == 128
+
+
 def test_a_cpu_lane_is_built_by_the_newest_compiler(clone: Project) -> None:
     record = run(clone, "cpu-newest-gcc", "--until", "build")
     assert record["evidence"] == ["checked", "built"]
