@@ -4,37 +4,65 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 from greenlane.record.model import Record
 
 MAX_DEPTH = 24  # of nested values
 LARGEST = 2**63
+# Half a surrogate pair; NaN and its like; an exponent; more digits than 64 bits hold.
+SUSPICIOUS = re.compile(rb"\\u[dD][89a-fA-F]|NaN|Infinity|[:\[,]\s*-?\d+(?:\.\d+)?[eE]|[:\[,]\s*-?\d{18}")
 COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 LANE = re.compile(r"[^\s/\\\x00-\x1f\x7f]{1,200}")
+
+
+def unfit(content: bytes, document: object) -> str | None:
+    """Why the JSON in these bytes is not fit to be stored and shown, or None. Values are looked at one by one only
+    where the bytes hold something that may be a number out of bounds or half a character."""
+    if SUSPICIOUS.search(content):
+        return problem(document)
+    return None if _depth(document) <= MAX_DEPTH else f"nested more than {MAX_DEPTH} deep"
+
+
+def _depth(document: object) -> int:
+    level: list[object] = [document]
+    for depth in range(MAX_DEPTH + 1):
+        level = [
+            inner
+            for value in level
+            for inner in (value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return depth
+    return MAX_DEPTH + 1
 
 
 def problem(document: object, depth: int = 0) -> str | None:
     """Why decoded JSON is not fit to be stored and shown: too deep, no finite number, no whole text. None if it is."""
     if depth > MAX_DEPTH:
         return f"nested more than {MAX_DEPTH} deep"
-    if isinstance(document, str):
-        return None if document.isascii() or _is_whole(document) else "half a surrogate pair in a text"
-    if isinstance(document, float):
-        return None if math.isfinite(document) else "a number that is not finite"
-    if isinstance(document, int):
-        return None if -LARGEST <= document < LARGEST else "a number of more than 64 bits"
-    inner = _inner(document)
-    return next((found for value in inner if (found := problem(value, depth + 1)) is not None), None)
-
-
-def _inner(document: object) -> Iterator[object]:
+    values: Collection[object] = (document,)
     if isinstance(document, dict):
-        yield from document
-        yield from document.values()
+        values = (*document, *document.values())
     elif isinstance(document, list):
-        yield from document
+        values = document
+    for value in values:
+        found = problem(value, depth + 1) if isinstance(value, dict | list) else _unfit(value)
+        if found is not None:
+            return found
+    return None
+
+
+def _unfit(value: object) -> str | None:
+    if isinstance(value, str):
+        return None if value.isascii() or _is_whole(value) else "half a surrogate pair in a text"
+    if isinstance(value, float):
+        return None if math.isfinite(value) else "a number that is not finite"
+    if isinstance(value, int):
+        return None if -LARGEST <= value < LARGEST else "a number of more than 64 bits"
+    return None
 
 
 def _is_whole(text: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from greenlane.ledger.admission import sortable
@@ -52,6 +54,16 @@ def first_seen(ledger: Ledger, lane: str, stage: Stage, fingerprint: str) -> tup
           and r.started != '' order by r.started limit 1"""
     found = ledger.index.select(query, (lane, stage, fingerprint))
     return (str(found[0][0]), str(found[0][1])) if found else None
+
+
+def first_seen_of(ledger: Ledger, fingerprints: Collection[str]) -> dict[tuple[str, str, str], str]:
+    """(lane, stage, fingerprint) -> start time of the oldest record that shows it, for many reds at once."""
+    query = """
+        select s.lane, s.stage, s.fingerprint, min(r.started) from stages s join records r on r.id = s.record
+        where s.fingerprint in (select value from json_each(?)) and r.trust != 'fork' and r.started != ''
+        group by s.lane, s.stage, s.fingerprint"""
+    found = ledger.index.select(query, (json.dumps(sorted(fingerprints)),))
+    return {(str(lane), str(stage), str(mark)): str(started) for lane, stage, mark, started in found}
 
 
 def last_with(ledger: Ledger, lane: str, evidence: Evidence) -> Row | None:

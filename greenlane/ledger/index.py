@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from greenlane.errors import EnvironmentMissing
 from greenlane.ledger.admission import sortable
@@ -221,8 +222,7 @@ def _stage_values(record_id: str, record: Record, stage: StageResult) -> tuple[o
     return (record_id, record.lane, record.head, stage.stage, stage.outcome, *named, stage.reason)
 
 
-def _row(values: tuple[object, ...]) -> Row:
-    fields = dict(zip(COLUMNS, values, strict=True))
-    fields["dirty"] = bool(fields["dirty"])
-    fields["evidence"] = tuple(str(fields["evidence"] or "").split())
-    return Row(**fields)  # type: ignore[arg-type]
+def _row(values: tuple[Any, ...]) -> Row:
+    name, lane, head, base, outcome, trust, dirty, started, tree, lane_digest, image, evidence, arch = values
+    flags = tuple(str(evidence or "").split())
+    return Row(name, lane, head, base, outcome, trust, bool(dirty), started, tree, lane_digest, image, flags, arch)

@@ -167,7 +167,7 @@ def parse(content: bytes, *, source: str = "record", expected_id: str | None = N
         raise InvalidRecord(f"{source}: {_one_line(where) or 'document'}: {first['msg']}") from error
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidRecord(f"{source}: not a record: {_one_line(str(error))}") from error
-    why_not = admission.problem(document) or admission.objection(record)
+    why_not = admission.unfit(content, document) or admission.objection(record)
     if why_not is not None:
         raise InvalidRecord(f"{source}: {why_not}")
     return record

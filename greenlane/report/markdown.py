@@ -14,7 +14,11 @@ LINK = re.compile(r"\b(https?|ftp|www|mailto)(?=[:.])", re.IGNORECASE)
 
 def plain(text: object, limit: int = 300) -> str:
     """One line without control characters or text-direction tricks, cut at `limit` characters."""
-    kept = (" " if char in "\r\n\t\v\f\x85\u2028\u2029" else char for char in str(text)[: limit * 4])
+    start = str(text)[: limit * 4]
+    if start.isascii() and start.isprintable():
+        line = " ".join(start.split())
+        return line if len(line) <= limit else line[: limit - 1] + "…"
+    kept = (" " if char in "\r\n\t\v\f\x85\u2028\u2029" else char for char in start)
     line = " ".join("".join(char for char in kept if not _hidden(char)).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 

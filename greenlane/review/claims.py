@@ -95,7 +95,9 @@ def _scope(text: str, standings: Mapping[str, Standing]) -> list[Standing]:
 
 
 def _word(name: str | None, text: str) -> bool:
-    return bool(name) and re.search(rf"(?<![\w-]){re.escape(str(name).lower())}(?![\w-])", text) is not None
+    word = str(name or "").lower()
+    # The cheap question comes first: a thousand lanes are a thousand patterns to compile.
+    return word != "" and word in text and re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None
 
 
 def _id(lane: Lane, text: str) -> bool:
@@ -117,7 +119,7 @@ def _backend(lane: Lane, text: str) -> bool:
 
 
 def _version(backend: str, text: str) -> re.Match[str] | None:
-    return re.search(rf"\b{re.escape(backend)}\s+v?(\d+)(?:\.(\d+|x))?\b", text)
+    return None if backend not in text else re.search(rf"\b{re.escape(backend)}\s+v?(\d+)(?:\.(\d+|x))?\b", text)
 
 
 def _bound(kind: Kind, sentence: str, number: int, lanes: list[Standing], court: Witnesses) -> Claim:

@@ -47,7 +47,7 @@ class Policy:
         dropped = [name for name in self.ruling.required if name not in found]
         return found | {name: self.base_lanes[name] for name in dropped}
 
-    @property
+    @cached_property
     def edits_checks(self) -> bool:
         return self.base is not None and dict(self.base.checks) != dict(self.head.checks)
 

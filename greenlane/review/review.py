@@ -20,6 +20,7 @@ from greenlane.review.policy import Policy
 from greenlane.review.standing import Standing
 from greenlane.review.verdict import Court, Ruling, judge
 
+Ages = Mapping[tuple[str, str, str], str]  # lane, stage, fingerprint -> start of the oldest record that shows it
 SYSTEMIC_LANES = 5  # one fingerprint across more lanes than this is reported once
 
 
@@ -45,7 +46,8 @@ def review(ledger: Ledger, asked: Asked) -> Review:
     rules = policy.read(asked.repository, probe.merge_base or base, head, asked.matrix)
     standings = standing.read(ledger, rules, head, probe, now, baseline.commits(asked.repository, base))
     court = _court(ledger, asked.repository, rules, probe, base, head, standings, now)
-    lanes = tuple(_lane(ledger, court, rules, found, now) for found in standings.values())
+    ages = history.first_seen_of(ledger, _fingerprints(standings))
+    lanes = tuple(_lane(court, rules, found, ages) for found in standings.values())
     return Review(
         head=head,
         base=base,
@@ -96,7 +98,7 @@ def _court(
     return Court(seen, touched, known, now, tip, rules.head.known_red)
 
 
-def _lane(ledger: Ledger, court: Court, rules: Policy, found: Standing, now: datetime) -> LaneReview:
+def _lane(court: Court, rules: Policy, found: Standing, ages: Ages) -> LaneReview:
     lane, record = found.lane, found.current
     if record is None:
         return _without_record(rules, found)
@@ -116,7 +118,7 @@ def _lane(ledger: Ledger, court: Court, rules: Policy, found: Standing, now: dat
         trust=record.trust,
         image=record.digests.image,
         owner=ruling.owner,
-        age_days=_age(ledger, record, ruling, now),
+        age_days=_age(ages, record, ruling, court.now),
         findings=tuple(finding.model_dump(mode="json") for finding in record.findings),
         duration_s=record.duration_s,
         bench=_bench(record),
@@ -199,13 +201,19 @@ def _last_run(found: Standing, record: Record | None) -> str | None:
     return row.head if row else None
 
 
-def _age(ledger: Ledger, record: Record, ruling: Ruling, now: datetime) -> int | None:
+def _fingerprints(standings: Mapping[str, Standing]) -> set[str]:
+    """Of every red stage that speaks for this commit."""
+    records = [found.current for found in standings.values() if found.current is not None]
+    errors = [stage.first_error for record in records for stage in record.stages if stage.outcome.is_red]
+    return {error.fingerprint for error in errors if error is not None and error.fingerprint}
+
+
+def _age(ages: Ages, record: Record, ruling: Ruling, now: datetime) -> int | None:
     if ruling.verdict not in {Verdict.RED_ON_BASE, Verdict.OVERLAP_RED, Verdict.KNOWN_RED} or ruling.stage is None:
         return None
     if ruling.since is not None:
         return max(0, (now.date() - datetime.fromisoformat(ruling.since).date()).days)
-    first = history.first_seen(ledger, record.lane, ruling.stage.stage, _fingerprint(record, ruling.stage) or "")
-    begun = instant(first[0]) if first else None
+    begun = instant(ages.get((record.lane, ruling.stage.stage, _fingerprint(record, ruling.stage) or ""), ""))
     return max(0, (now - begun).days) if begun else None
 
 
