@@ -78,7 +78,7 @@ class KernelTranslator:
         self.metadata = code.kernels()[name]
         generation = {"9": 9, "1": 11}[code.arch[3]] if not code.arch.startswith("gfx12") else 12
         self.registers = Registers(self.descriptor.lanes, generation)
-        self.instructions = _until_padding([one for function in functions.values() for one in function])
+        self.instructions = without_padding([one for function in functions.values() for one in function])
         self.entry = functions[name][0].address
         self.opcodes: Counter[str] = Counter()
         self.has_barrier = self.calls = False
@@ -314,5 +314,6 @@ def _counted(instructions: int) -> list[str]:
     return [f"  steps += {instructions};"] if instructions else []
 
 
-def _until_padding(instructions: Sequence[Instruction]) -> list[Instruction]:
-    return [one for one in instructions if one.mnemonic != "s_code_end"]
+def without_padding(instructions: Sequence[Instruction]) -> list[Instruction]:
+    """Without what lies behind the last instruction: `s_code_end`, or zeros, which are listed as `v_illegal`."""
+    return [one for one in instructions if one.mnemonic not in ("s_code_end", "v_illegal")]

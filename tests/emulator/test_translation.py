@@ -7,6 +7,7 @@ import pytest
 from greenlane.emulator import matrix_ops, memory, scalar, vector, vector_special
 from greenlane.emulator.disassembly import instruction
 from greenlane.emulator.errors import UnknownInstruction
+from greenlane.emulator.kernel import without_padding
 from greenlane.emulator.operands import Registers
 
 TRANSLATORS = (vector.translate, scalar.translate, vector_special.translate, memory.translate, matrix_ops.translate)
@@ -72,3 +73,8 @@ def test_gfx9_clears_the_upper_half_where_later_ones_keep_it() -> None:
 def test_unknown_instruction_is_refused_by_name(text: str) -> None:
     with pytest.raises(UnknownInstruction, match=text.split()[0]):
         translated(text)
+
+
+def test_padding_behind_a_kernel_is_no_instruction() -> None:
+    kernel = [instruction("s_endpgm"), instruction("v_illegal"), instruction("s_code_end")]
+    assert [one.mnemonic for one in without_padding(kernel)] == ["s_endpgm"]

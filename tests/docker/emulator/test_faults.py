@@ -66,3 +66,27 @@ def test_wild_pointer_without_the_sanitizer_names_the_kernel(box: Box) -> None:
     done = box.emulate("gfx1100", box.compile("faults.hip", "gfx1100", "-DFAULT=6"))
     assert done.returncode == 134
     assert "memory access fault in kernel wild(" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        ('printf("%d", *out)', "printf, or an assertion's message (a call to the host),"),
+        ("cooperative_groups::this_grid().sync()", "synchronisation of the whole grid"),
+    ],
+)
+def test_a_service_of_the_host_that_is_lacking_is_refused_by_name(box: Box, body: str, what: str) -> None:
+    source = f"""#include <hip/hip_runtime.h>
+#include <hip/hip_cooperative_groups.h>
+__global__ void asks(int* out) {{ {body}; }}
+int main() {{
+  int* out;
+  if (hipMalloc(&out, 4)) return 2;
+  void* arguments[] = {{&out}};
+  if (hipLaunchCooperativeKernel((void*)asks, dim3(2), dim3(32), arguments, 0, nullptr)) return 2;
+  return hipDeviceSynchronize() == hipSuccess ? 0 : 1;
+}}
+"""
+    done = box.emulate("gfx1100", box.compile(box.write("asks.hip", source), "gfx1100"))
+    assert done.returncode == 3, done.stderr
+    assert f"kernel asks(int*): {what} is not emulated" in done.stderr
