@@ -74,7 +74,7 @@ def arguments_added(project: Project) -> Iterator[Mutant]:
         for path in view.units:
             facts = project.facts(view, path)
             for call in facts.calls:
-                known = functions.get(call.name)
+                known = functions.of(call.name)
                 if not known or call.arity < 2 or call.name in project.macro_names(view) or call.receiver is not None:
                     continue
                 if any(f.variadic or f.accepts(call.arity + 1) for _, f in known) or not project.is_judged(
@@ -97,7 +97,7 @@ def guards_negated(project: Project) -> Iterator[Mutant]:
         for chain in file.structure.chains:
             directive = file.structure.directives[chain.arms[0].directive]
             names = set(re.findall(r"[A-Za-z_]\w*", directive.argument))
-            if not names & project.universe or directive.line != directive.last:
+            if not names & _lane_macros(project) or directive.line != directive.last:
                 continue
             swapped = {"ifdef": "ifndef", "ifndef": "ifdef"}.get(directive.kind)
             line = file.raw_lines[directive.line - 1]
@@ -128,7 +128,25 @@ def includes_moved(project: Project) -> Iterator[Mutant]:
 
 
 def _asks(project: Project, text: str) -> bool:
-    return bool(set(re.findall(r"[A-Za-z_]\w*", text)) & project.universe)
+    return bool(set(re.findall(r"[A-Za-z_]\w*", text)) & _lane_macros(project))
+
+
+def _lane_macros(project: Project) -> set[str]:
+    """Macros by which lanes differ, and what excludes them."""
+    known = {name for lane in project.lanes for name in lane.macros}
+    mentioned = [set(re.findall(r"[A-Za-z_]\w*", text)) for text in project.matrix.constraints]
+    return known | {name for names in mentioned if names & known for name in names & project.universe}
+
+
+def _lands_in_a_function(project: Project, mutant: Mutant) -> bool:
+    """No mistake puts an #include there."""
+    return mutant.kind == "include moved" and any(
+        function.body and function.body < line <= function.last
+        for view in project.views_of(mutant.file)
+        for function in project.facts(view, mutant.file).functions
+        for line, text in mutant.edits
+        if text
+    )
 
 
 def callees_renamed(project: Project) -> Iterator[Mutant]:
@@ -168,7 +186,7 @@ def callees_renamed(project: Project) -> Iterator[Mutant]:
 
 def _macro_of_one_lane(project: Project, views: Sequence[LaneView]) -> str | None:
     """A macro that is on in some of these lanes and off in others."""
-    for name in sorted(project.universe, reverse=True):
+    for name in sorted(_lane_macros(project), reverse=True):
         if 0 < len(_on(views, name)) < len(views):
             return name
     return None
@@ -184,7 +202,7 @@ def _has_twin(project: Project, path: str, name: str) -> bool:
         file != path and function.has(Trait.DEFINITION)
         for view in project.views
         if path not in view.units
-        for file, function in project.functions(view).get(name, ())
+        for file, function in project.functions(view).of(name)
     )
 
 
@@ -219,8 +237,9 @@ def in_turn(project: Project, seed: int) -> Iterator[Mutant]:
         pools.append(pool)
     while any(pools):
         for pool in pools:
-            if pool:
-                yield pool.pop()
+            mutant = pool.pop() if pool else None
+            if mutant is not None and not _lands_in_a_function(project, mutant):
+                yield mutant
 
 
 def identities(report: checking.Report) -> Counter[tuple[str, str, str, str]]:
@@ -268,7 +287,14 @@ class Outcome(NamedTuple):
 
 
 def run(
-    matrix_file: Path, root: Path, count: int, seed: int, verdicts: Verdicts, scratch: Path, check: bool = True
+    matrix_file: Path,
+    root: Path,
+    count: int,
+    seed: int,
+    verdicts: Verdicts,
+    scratch: Path,
+    check: bool = True,
+    verbose: bool = False,
 ) -> tuple[list[Outcome], int]:
     """Outcomes of the first `count` mutants that break a lane, and how many were thrown away because they don't."""
     matrix = load(matrix_file)
@@ -286,6 +312,9 @@ def run(
         with broken(root, mutant):
             report = analyse(matrix, root, scratch / "cache")[1] if check else clean
         outcomes.append(Outcome(mutant, said, frozenset(rule for rule, *_ in identities(report) - before)))
+        if verbose:
+            word = ", ".join(sorted(outcomes[-1].found)) or "MISSED"
+            print(f"{word}: {mutant.kind} {mutant.file}:{mutant.line} [{said}]", flush=True)
     return outcomes, harmless
 
 
@@ -319,11 +348,15 @@ def main() -> None:
             shutil.copytree(given.tree, root, ignore=shutil.ignore_patterns(".git", "variants"))
         matrix = given.matrix or given.tree / "matrix.yaml"
         outcomes, harmless = run(
-            matrix, root, given.count, given.seed, Verdicts(given.verdicts, judge), Path(scratch), not given.judge_only
+            matrix,
+            root,
+            given.count,
+            given.seed,
+            Verdicts(given.verdicts, judge),
+            Path(scratch),
+            not given.judge_only,
+            given.verbose,
         )
-    for outcome in outcomes if given.verbose else ():
-        mutant, word = outcome.mutant, ", ".join(sorted(outcome.found)) or "MISSED"
-        print(f"{word}: {mutant.kind} {mutant.file}:{mutant.line} [{outcome.said}]")
     print(table(outcomes, harmless))
 
 

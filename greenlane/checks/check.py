@@ -66,6 +66,14 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
+def project_of(matrix: Matrix, root: Path) -> Project:
+    """The project with its facts, as the last run left them where it is still the same."""
+    config = ChecksConfig.model_validate(dict(matrix.checks))
+    project = Project(matrix, files.collect(root, _excluded(config)), config, Cache(_cache_folder(root)))
+    project.load_facts()
+    return project
+
+
 def analyse(project: Project) -> Report:
     """Runs every rule that isn't off: over the files that a change may concern, or over all."""
     findings = Findings([lane.id for lane in project.lanes], project.config)

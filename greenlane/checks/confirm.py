@@ -6,6 +6,7 @@ A finding is withdrawn only where clang read the whole unit in each of its lanes
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -16,18 +17,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from greenlane.checks.check import project_of
 from greenlane.checks.report import Report
-from greenlane.checks.source import files
-from greenlane.checks.source.cache import Cache
-from greenlane.checks.source.project import Project
 from greenlane.errors import EnvironmentMissing
-from greenlane.matrix.checks import ChecksConfig
-from greenlane.matrix.globs import first_match
 from greenlane.matrix.model import Lane, Matrix
 from greenlane.record.model import Finding
 
 _NAMES = ("clang++", *(f"clang++-{version}" for version in range(23, 13, -1)))
 _TIME_LIMIT_S = 120
+_DEVICE = (".cu", ".hip")
 _DIAGNOSTIC = re.compile(r"(.+?):(\d+):(\d+): (fatal error|error|warning): (.*?)(?: \[(-W[\w+-]+(?:,[^\]]*)?)\])?$")
 _WARNINGS = {
     "unused-function": ("-Wunused-function", "-Wunneeded-internal-declaration", "-Wunused-const-variable"),
@@ -35,7 +33,10 @@ _WARNINGS = {
     "unused-parameter": ("-Wunused-parameter",),
 }
 _ERRORS = frozenset({"call-arity", "missing-include", "launch-arity", "declaration-mismatch", "alias-gap"})
+# What a compiler may say too, and whose silence proves nothing: the linker, or another file, has the word.
+_SAYABLE = frozenset({"link-presence", "foreign-include", "guard-missing-arm"})
 _KEPT_FLAGS = ("-I", "-isystem", "-D", "-U", "-std=", "-include", "-iquote", "-F")
+_KEPT_WORDS = ("--offload-arch=", "--rocm-path=", "--hip-path=", "--cuda-path=", "-fgpu-rdc", "-fno-gpu-rdc")
 
 
 @dataclass(frozen=True)
@@ -49,12 +50,16 @@ class Verdict:
     def speaks(self, finding: Finding) -> bool:
         flags = _WARNINGS.get(finding.rule)
         return any(
-            file == finding.file and line == finding.line and ((flag in flags) if flags else kind == "error")
+            file == finding.file and line == finding.line and ((flag in flags) if flags else kind.endswith("error"))
             for file, line, kind, flag in self.diagnostics
         )
 
     def denies(self, finding: Finding) -> bool:
-        return (self.clean if finding.rule in _WARNINGS else self.complete) and not self.speaks(finding)
+        return (
+            finding.rule not in _SAYABLE
+            and (self.clean if finding.rule in _WARNINGS else self.complete)
+            and not self.speaks(finding)
+        )
 
 
 def confirm(report: Report, matrix: Matrix, root: Path) -> Report:
@@ -63,7 +68,8 @@ def confirm(report: Report, matrix: Matrix, root: Path) -> Report:
         raise EnvironmentMissing(
             "--confirm needs clang, and none is on PATH; install clang 14 or later, or leave --confirm out"
         )
-    doubtful = [finding for finding in report.findings if finding.rule in _WARNINGS or finding.rule in _ERRORS]
+    judged = {*_WARNINGS, *_ERRORS, *_SAYABLE}
+    doubtful = [finding for finding in report.findings if finding.rule in judged]
     units = _units(doubtful, matrix, root)
     verdicts = _ask(
         compiler,
@@ -73,10 +79,10 @@ def confirm(report: Report, matrix: Matrix, root: Path) -> Report:
     )
     kept: list[Finding] = []
     for finding in report.findings:
-        judged = _judged(finding, units, verdicts) if finding in doubtful else finding
-        if judged is not None:
-            kept.append(judged)
-    return replace(report, findings=tuple(kept), withdrawn=len(report.findings) - len(kept))
+        rest = _judged(finding, units, verdicts) if finding.rule in judged else finding
+        if rest is not None:
+            kept.append(rest)
+    return replace(report, findings=tuple(kept), withdrawn=len(report.findings) - len(kept), asked=True)
 
 
 def _judged(
@@ -93,10 +99,7 @@ def _judged(
 
 def _units(findings: Iterable[Finding], matrix: Matrix, root: Path) -> dict[tuple[str, str], str]:
     """(file, lane) -> a unit that reads the file there."""
-    config = ChecksConfig.model_validate(dict(matrix.checks))
-    project = Project(
-        matrix, files.collect(root, lambda path: first_match(config.exclude, path) is not None), config, Cache(None)
-    )
+    project = project_of(matrix, root)
     found = {}
     for finding in findings:
         for lane in finding.lanes:
@@ -108,18 +111,25 @@ def _units(findings: Iterable[Finding], matrix: Matrix, root: Path) -> dict[tupl
 
 
 def _ask(compiler: str, root: Path, matrix: Matrix, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], Verdict]:
-    database = _compile_commands(root)
     lanes = {lane.id: lane for lane in matrix.lanes}
+    recorded = {lane: _compile_commands(root, lane) for lane, _ in wanted}
 
     def one(key: tuple[str, str]) -> tuple[tuple[str, str], Verdict]:
         lane, unit = key
-        return key, _compile(command(compiler, root, lanes[lane], unit, database.get(unit)), root)
+        flags = recorded[lane].get(unit)
+        verdict = _compile(command(compiler, root, lanes[lane], unit, flags), root)
+        if not verdict.complete and unit.endswith(_DEVICE):  # perhaps no toolkit: what needs none can still be read
+            bare = _compile(command(compiler, root, lanes[lane], unit, flags, toolkit=False), root)
+            verdict = bare if bare.complete else verdict
+        return key, verdict
 
     with ThreadPoolExecutor(max_workers=2) as pool:
         return dict(pool.map(one, sorted(wanted)))
 
 
-def command(compiler: str, root: Path, lane: Lane, unit: str, recorded: list[str] | None) -> list[str]:
+def command(
+    compiler: str, root: Path, lane: Lane, unit: str, recorded: list[str] | None, toolkit: bool = True
+) -> list[str]:
     """The unit's own flags where a build recorded them, and the lane's macros."""
     flags = recorded or [f"-I{folder}" for folder in lane.include_dirs or (".", "include", "src")]
     if not any(flag.startswith("-std=") for flag in flags) and not unit.endswith(".c"):
@@ -132,40 +142,69 @@ def command(compiler: str, root: Path, lane: Lane, unit: str, recorded: list[str
         "-Wextra",
         "-ferror-limit=0",
         "-fno-color-diagnostics",
-        *_language(unit, lane),
+        *_language(unit, lane, flags, toolkit),
         *flags,
         *macros,
         unit,
     ]
 
 
-def _language(unit: str, lane: Lane) -> list[str]:
-    """Device code is read as its vendor's host code, with no toolkit: what needs one ends fatally, unjudged."""
-    if unit.endswith((".cu", ".hip")):
-        if "hip" in lane.vendors:
-            return ["-x", "hip", "--cuda-host-only", "-nogpuinc", "-nogpulib"]
-        return ["-x", "cuda", "--cuda-host-only", "-nocudainc", "-nocudalib"]
-    return []
+def _language(unit: str, lane: Lane, flags: list[str], toolkit: bool) -> list[str]:
+    """Device code as its vendor's: both passes with the toolkit's headers, the host's pass alone without them."""
+    if not unit.endswith(_DEVICE):
+        return []
+    archs = (
+        []
+        if any(flag.startswith("--offload-arch=") for flag in flags)
+        else list(lane.archs or filter(None, [lane.arch]))
+    )
+    if "hip" in lane.vendors:
+        targets = [f"--offload-arch={arch}" for arch in archs if arch.startswith("gfx")]
+        words = ["-x", "hip", "-nogpulib"]
+        return [*words, *targets] if toolkit else [*words, "--cuda-host-only", "-nogpuinc"]
+    return ["-x", "cuda", "-nocudalib", "--cuda-host-only", *([] if toolkit else ["-nocudainc"])]
 
 
-def _compile_commands(root: Path) -> dict[str, list[str]]:
-    """Unit -> the flags of it that matter here, from every compile_commands.json of the usual places."""
+def _compile_commands(root: Path, lane: str) -> dict[str, list[str]]:
+    """Unit -> the flags of it that matter here: as the lane's own build recorded them, or any build of the tree."""
+    kept = root / ".greenlane" / "lanes" / lane
     found: dict[str, list[str]] = {}
-    for file in (root / "compile_commands.json", *sorted(root.glob("build*/compile_commands.json"))):
+    for file in (
+        kept / "artifacts" / "compile_commands.json",
+        kept / "build" / "compile_commands.json",
+        root / "compile_commands.json",
+        *sorted(root.glob("build*/compile_commands.json")),
+    ):
         try:
             entries: Any = json.loads(file.read_text())
             for entry in entries:
                 words = entry.get("arguments") or shlex.split(entry["command"])
-                path = (Path(entry["directory"]) / entry["file"]).resolve()
-                if path.is_relative_to(root.resolve()):
-                    found.setdefault(str(path.relative_to(root.resolve())), _flags(words, Path(entry["directory"])))
+                source = Path(entry["directory"]) / entry["file"]
+                unit, prefix = _in_tree(root, source)
+                if unit is not None:
+                    flags = _flags(words, Path(entry["directory"]))
+                    found.setdefault(unit, [_moved(flag, prefix, root) for flag in flags])
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
     return found
 
 
+def _in_tree(root: Path, source: Path) -> tuple[str | None, str]:
+    """The unit that a recorded path means, and where its tree lay: a lane in a container has it elsewhere."""
+    parts = Path(os.path.normpath(source)).parts
+    for skipped in range(len(parts) - 1):
+        unit = Path(*parts[skipped:]) if skipped else Path(*parts).relative_to("/")
+        if skipped and len(unit.parts) > 1 and (root / unit).is_file():
+            return str(unit), str(Path(*parts[:skipped]))
+    return None, ""
+
+
+def _moved(flag: str, prefix: str, root: Path) -> str:
+    return flag.replace(prefix, str(root.resolve()), 1) if prefix not in {"", "/"} else flag
+
+
 def _flags(words: list[str], directory: Path) -> list[str]:
-    """Include paths, macros and the language version; nothing that could write, load or run."""
+    """Include paths, macros, the language version and GPU targets; nothing that could write, load or run."""
     kept: list[str] = []
     index = 1
     while index < len(words):
@@ -179,6 +218,8 @@ def _flags(words: list[str], directory: Path) -> list[str]:
             if prefix in {"-I", "-isystem", "-iquote", "-F", "-include"}:
                 value = str(directory / value)
             kept += [prefix + value] if prefix not in {"-isystem", "-iquote", "-include"} else [prefix, value]
+        elif word.startswith(_KEPT_WORDS):
+            kept.append(word)
         index += 1
     return kept
 

@@ -18,6 +18,7 @@ class Report:
     suppressed: int = 0
     baseline: int = 0  # findings that the baseline holds
     withdrawn: int = 0  # findings that the compiler denied
+    asked: bool = False  # whether a compiler was asked
 
     def for_lane(self, lane: str) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if lane in finding.lanes)

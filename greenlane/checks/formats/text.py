@@ -16,15 +16,18 @@ def render(report: Report, root: Path) -> str:
     lines: list[str] = []
     sources = _Lines(root)
     for finding in report.findings:
-        lines += _finding(finding, sources, report.lanes)
+        lines += _finding(finding, sources, report)
     lines += _unparsed(report)
     lines.append(_summary(report))
     return "\n".join(lines) + "\n"
 
 
-def _finding(finding: Finding, sources: _Lines, lanes: tuple[str, ...]) -> Iterator[str]:
-    where = "every lane" if set(finding.lanes) == set(lanes) and len(lanes) > 1 else ", ".join(finding.lanes)
-    layer = " (confirmed by the compiler)" if finding.layer == "compiler" else ""
+def _finding(finding: Finding, sources: _Lines, report: Report) -> Iterator[str]:
+    everywhere = set(finding.lanes) == set(report.lanes) and len(report.lanes) > 1
+    where = "every lane" if everywhere else ", ".join(finding.lanes)
+    layer = " (by the source alone, no compiler confirmed it)" if report.asked else ""
+    if finding.layer == "compiler":
+        layer = " (confirmed by the compiler)"
     place = _place(finding.file, finding.line, finding.column)
     yield f"{place}: {finding.severity}: {_plain(finding.message)} [{finding.rule}]{layer}"
     yield from sources.excerpt(finding.file, finding.line, finding.column)

@@ -6,6 +6,7 @@ from collections import Counter
 
 from greenlane.checks.findings import Findings
 from greenlane.checks.source import vendors
+from greenlane.checks.source.includes import is_standard
 from greenlane.checks.source.parse import IDENTIFIER
 from greenlane.checks.source.places import occurrences
 from greenlane.checks.source.project import Project
@@ -22,26 +23,41 @@ _FEWEST = 2  # aliases that make a header a table
 def check_file(project: Project, path: str, findings: Findings) -> None:
     owner = vendors.of_path(path)
     for view in project.views_of(path):
-        if not view.allowed or vendors.CUDA in view.allowed or project.lane_files[view.id][path] != Life.LIVE:
+        if project.lane_files[view.id][path] != Life.LIVE or (owner is not None and owner not in view.allowed):
             continue
-        tables = project.once("alias tables", view, lambda view: _tables(project, view))
-        if tables and (owner is None or owner in view.allowed):
-            _names(project, view, path, tables, findings)  # without a table the sources are translated before
+        tables = project.once("alias tables", view, lambda view: _tables(project, view)) if view.allowed else []
+        if view.allowed and vendors.CUDA not in view.allowed and not tables:
+            continue  # the sources are translated before they are compiled
+        _names(project, view, path, tables, findings)
 
 
 def _names(project: Project, view: LaneView, path: str, tables: list[str], findings: Findings) -> None:
     for name in sorted(project.facts(view, path).tokens):
-        vendor = vendors.of_name(name) if name[0] in "cCn_" else None
-        if vendor is None or vendor in view.allowed or name in project.macro_names(view) or _is_own(project, name):
+        vendor = vendors.of_name(name) if name[0] in "cChHmMnr_" else None
+        if vendor is None or vendor in view.allowed or name in project.macro_names(view):
+            continue
+        if _is_own(project, view, path, name) or not (tables or _knows_all(project, view, path)):
             continue
         for place in occurrences(project, view, path, name):
             if not _is_swallowed(project, view, path, place[0]):
                 _report(view, path, place, name, vendor, tables, findings)
 
 
-def _is_own(project: Project, name: str) -> bool:
+def _is_own(project: Project, view: LaneView, path: str, name: str) -> bool:
     """Whether a name that looks like a vendor's is declared somewhere in the project."""
-    return any(project.names(view).has(kind, name) for view in project.views for kind in ("functions", "objects"))
+    if any(project.names(other).has(kind, name) for other in project.views for kind in ("functions", "objects")):
+        return True
+    return any(
+        name in {param.name for param in function.params} or name in {local.name for local in function.locals}
+        for function in project.facts(view, path).functions
+    )
+
+
+def _knows_all(project: Project, view: LaneView, path: str) -> bool:
+    """Whether all that may be read along with a file is the project's, the language's or one of the lane's vendors'."""
+    units = [path] if path in view.unit_set else project.units_reaching(view, path)
+    targets = view.externals({file for unit in units for file in view.reach(unit)})
+    return all(is_standard(target) or vendors.of_header(target) & view.allowed for target in targets)
 
 
 def _is_swallowed(project: Project, view: LaneView, path: str, line: int) -> bool:
@@ -73,7 +89,9 @@ def _report(
         "alias-gap",
         (path, *place),
         [view.id],
-        f"{name!r} is a name of {vendor} that no alias gives a meaning in this lane",
+        f"{name!r} is a name of {vendor} that no alias gives a meaning in this lane"
+        if tables
+        else f"{name!r} is a name of {vendor}, which this lane doesn't have",
         [(table, 1, "maps other names") for table in tables],
-        Suggestion(text=f"add {name!r} to {tables[0]}"),
+        Suggestion(text=f"add {name!r} to {tables[0]}" if tables else f"guard it by what makes {vendor} available"),
     )

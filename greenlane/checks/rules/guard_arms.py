@@ -26,12 +26,59 @@ def check_file(project: Project, path: str, findings: Findings) -> None:
     structure = project.sources[path].structure
     if structure.strays or not structure.chains:
         return
+    _braces(project, path, findings)
     for view in project.views_of(path):
         for function in project.facts(view, path).functions:
             if _must_return(function) and not _leaves(project, view, function):
                 chain = _silent_chain(project, view, path, function)
                 if chain is not None and project.is_judged(view, path, function.line):
                     _report(path, view, function, chain, findings)
+
+
+def _braces(project: Project, path: str, findings: Findings) -> None:
+    """Braces that the arms of a lane leave open, or close too often, where another lane's balance."""
+    file = project.sources[path]
+    nets = {number: net for number, line in enumerate(file.code_lines, 1) if (net := line.count("{") - line.count("}"))}
+    uneven = [
+        chain
+        for chain in file.structure.chains
+        if any(sum(nets.get(line, 0) for line in range(arm.first, arm.last + 1)) for arm in chain.arms)
+    ]
+    if not uneven or file.problem is not None or _hides_braces(project, path):
+        return
+    balances = {view: _balance(project, view, path, nets) for view in project.views_of(path)}
+    if 0 not in balances.values():
+        return
+    for view, balance in balances.items():
+        if balance:
+            what = "leave open" if balance > 0 else "close too often"
+            findings.add(
+                "guard-missing-arm",
+                (path, uneven[0].first, 1),
+                [view.id],
+                f"the arms that this lane selects {what} {abs(balance)} brace{'s' if abs(balance) > 1 else ''}; "
+                "in other lanes they balance",
+                [(path, chain.first, "the arms of this chain don't balance by themselves") for chain in uneven[1:3]],
+            )
+
+
+def _balance(project: Project, view: LaneView, path: str, nets: dict[int, int]) -> int | None:
+    """Open braces at the end of a file; None where an undecided line has any."""
+    directives = project.sources[path].directive_lines
+    lives = {number: view.life(path, number) for number in nets if number not in directives}
+    if Life.UNSURE in lives.values():
+        return None
+    return sum(nets[number] for number, life in lives.items() if life == Life.LIVE)
+
+
+def _hides_braces(project: Project, path: str) -> bool:
+    """Whether a macro whose text doesn't balance stands in the file."""
+    words = set(re.findall(r"[A-Za-z_]\w*", project.sources[path].text.code))
+    return any(
+        define.body.count("{") != define.body.count("}")
+        for word in words & project.defines.keys()
+        for _, define in project.defines[word]
+    )
 
 
 def _must_return(function: Function) -> bool:

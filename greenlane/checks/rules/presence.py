@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 
@@ -29,6 +30,12 @@ _KEYWORDS = frozenset(
 )
 
 
+_DECLARED = ("functions", "objects", "macros", "classes")
+_FAMILY = 5  # names that begin alike
+_VENDOR_WORDS = frozenset(
+    """cuda cu cub hip nv nvcuda amd rocm roc mu musa cooperative atomic make load store wmma warp thread block grid
+    float int uint half bfloat16 double long short char uchar ushort ulong longlong vector dim""".split()
+)
 _FOREIGN = frozenset(
     "std thrust cub cooperative_groups cg nvcuda cuda hip hipcub rocprim rocwmma cutlass cute at c10 torch".split()
 )
@@ -66,6 +73,21 @@ class _Lookup:
             self._names[key] = frozenset().union(*(self.file_names(view, path) for path in view.reach(unit)))
         return self._names[key]
 
+    def is_own(self, name: str) -> bool:
+        """Whether no vendor would give something this name: snake case, of several words or of a family of names."""
+        words = name.strip("_").split("_")
+        if name.startswith("_") or len(words) < 2 or words[0].lower() in _VENDOR_WORDS or vendors.of_name(name):
+            return False
+        return len(words) > 2 or self._families[words[0]] >= _FAMILY
+
+    @cached_property
+    def _families(self) -> Counter[str]:
+        """First words of all names that the lanes declare."""
+        declared = {
+            name for view in self.project.views for kind in _DECLARED for name in self.project.names(view).all(kind)
+        }
+        return Counter(name.partition("_")[0] for name in declared if "_" in name.strip("_"))
+
     @cached_property
     def pasted(self) -> frozenset[str]:
         """Pieces from which macros make names."""
@@ -90,9 +112,12 @@ def _lost_names(project: Project, lookup: _Lookup, view: LaneView, unit: str, fi
     ]
     outside = view.externals(view.reach(unit)) if others else frozenset()
     for other in others:
-        if not outside <= other.externals(other.reach(unit)):
+        strange = outside - other.externals(other.reach(unit))
+        if any(not vendors.of_header(target) and not is_standard(target) for target in strange):
             continue  # what the lane includes from elsewhere may declare it
         lost = lookup.names(other, unit) - lookup.names(view, unit)
+        if strange:  # a vendor's header may declare what only looks like the project's
+            lost = frozenset(name for name in lost if lookup.is_own(name))
         if lost:
             _uses_of_lost(project, view, other, unit, lost, findings)
 

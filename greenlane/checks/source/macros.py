@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from enum import Enum
 
 from greenlane.checks.source import expressions, vendors
@@ -65,15 +65,19 @@ class LaneMacros:
 class Environment:
     """Macros at one place of a file: what was defined on the way there, over what the lane starts with."""
 
-    __slots__ = ("base", "busy", "set")
+    __slots__ = ("base", "busy", "off", "set")
 
-    def __init__(self, base: LaneMacros, plain_c: bool = False) -> None:
+    def __init__(self, base: LaneMacros, plain_c: bool = False, off: Container[str] = frozenset()) -> None:
         self.base = base
+        self.off = off  # what only the way there could have defined
         self.set: dict[str, State] = {"__cplusplus": UNDEFINED} if plain_c else {}
         self.busy = 0
 
     def state(self, name: str) -> State:
-        return self.set[name] if name in self.set else self.base.state(name)
+        if name in self.set:
+            return self.set[name]
+        known = self.base.state(name)
+        return UNDEFINED if known is None and name in self.off else known
 
     def defined(self, name: str) -> bool | None:
         state = self.state(name)

@@ -32,6 +32,7 @@ _READ_OF_A_LANE = (
     "sources", "include_dirs", "defines", "env",
 )  # fmt: skip
 _DEFINED = re.compile(rb"#[ \t]*define[ \t]+([A-Za-z_]\w*)")
+_OVERRIDABLE = re.compile(rb"#[ \t]*(?:ifndef|if[ \t]+!defined)[ \t(]+([A-Za-z_]\w*)")
 Made = TypeVar("Made")
 
 
@@ -51,7 +52,9 @@ class Project:
     def _begin(self) -> None:
         """Nothing is known of any lane yet."""
         lanes = self.matrix.lanes
-        self.views = tuple(LaneView(lane, self.sources, self.universe, self.memory.cut) for lane in lanes)
+        self.views = tuple(
+            LaneView(lane, self.sources, self.universe, self.memory.cut, lambda: self.own_macros) for lane in lanes
+        )
         self._once: dict[tuple[str, str], Any] = {}
         self._facts: dict[SliceKey, Facts] = {}
         self._lane_facts: dict[str, dict[str, Facts]] = {view.id: {} for view in self.views}
@@ -273,6 +276,15 @@ class Project:
         for file in self.sources.values():
             found.update(_DEFINED.findall(file.data))
         return frozenset(name.decode() for name in found)
+
+    @cached_property
+    def own_macros(self) -> frozenset[str]:
+        """Macros that the sources define and nobody else does: no build script names them, no user overrides them."""
+        outside = set(re.findall(r"[A-Za-z_]\w*", self.files.build_text)) | set(self.config.macros) | self.universe
+        overridable: set[bytes] = set()
+        for file in self.sources.values():
+            overridable.update(_OVERRIDABLE.findall(file.data))
+        return self.defined_names - outside - {name.decode() for name in overridable}
 
     def mentioning(self, name: str) -> Iterator[str]:
         """Files that some lane reads in which a word stands, comments and directives included."""

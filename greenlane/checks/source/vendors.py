@@ -48,9 +48,11 @@ _API = (
     (
         re.compile(
             r"hip[A-Z]\w*|hip(blas|fft|rand|sparse|solver)(Lt)?[A-Z]\w*|HIP(BLAS|FFT|RAND|SPARSE)_\w+|rocblas_\w+|__hip_\w+"
+            r"|__builtin_amdgcn_\w+"
         ),
         HIP,
     ),
+    (re.compile(r"musa[A-Z]\w*|mu(blas|dnn|fft|rand|sparse|solver)[A-Z]\w*|MU(BLAS|FFT|RAND|SPARSE)_\w+"), MUSA),
 )
 
 _MACROS = (

@@ -36,8 +36,10 @@ class LaneView:
         files: Mapping[str, SourceFile],
         universe: frozenset[str],
         known: Callable[[str, str], Cut | None] = lambda lane, path: None,
+        own_macros: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         self._known = known
+        self._own_macros = own_macros  # that nothing but the sources can define
         self.lane = lane
         self.id = lane.id
         self.allowed = frozenset(lane.vendors)
@@ -83,7 +85,8 @@ class LaneView:
             return self.slice(target).exports
 
         try:
-            found = cut(self.files[path].structure, Environment(self.macros, path.endswith(".c")), exports_of)
+            off = self._own_macros() if path in self.unit_set else frozenset[str]()
+            found = cut(self.files[path].structure, Environment(self.macros, path.endswith(".c"), off), exports_of)
         finally:
             self._busy.discard(path)
         self._edges[path] = tuple(edges)
