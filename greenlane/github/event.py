@@ -20,6 +20,12 @@ def read(environment: Mapping[str, str]) -> dict[str, Any]:
     return event if isinstance(event, dict) else {}
 
 
+def text_of(event: Mapping[str, Any]) -> str | None:
+    """The pull request's text, empty where it has none; None where the event is no pull request's."""
+    pull = event.get("pull_request")
+    return str(pull.get("body") or "") if isinstance(pull, Mapping) else None
+
+
 def is_of_fork(environment: Mapping[str, str], event: Mapping[str, Any]) -> bool:
     """Whether this is a pull request from another repository: its token may only read. What can't be told, is."""
     if environment.get("GITHUB_EVENT_NAME") != "pull_request":

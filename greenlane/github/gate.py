@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Iterator
 
 from greenlane.errors import GreenlaneError, MatrixError
 from greenlane.github import account as accounts
+from greenlane.github import event as events
 from greenlane.github import history
-from greenlane.github.comment import Place, place_of, renderer, say, summarize
+from greenlane.github.comment import Place, place_of, renderer, say
 from greenlane.lanes.places import trust
 from greenlane.ledger import artifacts, ref
 from greenlane.record.git import commit_of
+from greenlane.report import summary
 from greenlane.report.comment import BUDGET
 from greenlane.report.markdown import plain
 from greenlane.review.model import LaneReview, Review, Verdict
@@ -31,14 +34,15 @@ def command(arguments: argparse.Namespace) -> int:
         _, refused = artifacts.take(place.ledger, arguments.records, trust())
         for line in refused[:20]:
             say(f"refused: {line}")
-    told = judged(place, head, arguments.base)
+    told = judged(place, head, arguments.base, events.text_of(events.read(os.environ)))
     for line in lines(told):
         print(line)
-    summarize(renderer(place, told)(BUDGET)) if os.environ.get("GITHUB_STEP_SUMMARY") else None
+    if os.environ.get(summary.VARIABLE):
+        summary.publish(renderer(place, told)(BUDGET))
     return exit_code(told)
 
 
-def judged(place: Place, head: str, base: str | None) -> Review:
+def judged(place: Place, head: str, base: str | None, text: str | None = None) -> Review:
     """The review against the base. A push has none, so it is judged beside its parent: never beside itself, where its
     own red would be found to be older than the change."""
     beside = base or f"{head}^"
@@ -46,7 +50,7 @@ def judged(place: Place, head: str, base: str | None) -> Review:
         if base:
             raise MatrixError(f"--base {base}: no such commit here; check out with `fetch-depth: 0`")
         beside = head
-    return review(place.ledger, Asked(place.repository, place.matrix, beside, head, ""))
+    return review(place.ledger, Asked(place.repository, place.matrix, beside, head, text))
 
 
 def exit_code(told: Review) -> int:
@@ -62,9 +66,21 @@ def lines(told: Review) -> list[str]:
     required = sorted((lane for lane in told.lanes if lane.required), key=lambda lane: (not lane.blocks, lane.id))
     blocking = sum(lane.blocks for lane in required)
     shown = [_line(lane) for lane in required]
-    if told.merge.state == "conflict":
-        shown.insert(0, "BLOCKS  it does not merge with its base")
+    shown[:0] = [f"BLOCKS  {why}" for why in _of_the_whole(told)]
     return [*shown, f"{len(required) - blocking} of {len(required)} required lanes do not block"]
+
+
+def _of_the_whole(told: Review) -> Iterator[str]:
+    """What blocks whatever the lanes say."""
+    if told.broken:
+        yield f"the matrix does not load: {plain(told.broken, 300)}"
+    if told.merge.state != "clean":
+        yield (
+            "it does not merge with its base" if told.merge.state == "conflict" else "nobody can say whether it merges"
+        )
+    yield from (
+        f"the pull request's text: {plain(problem.message, 300)}" for problem in told.text_problems if problem.blocks
+    )
 
 
 def _line(lane: LaneReview) -> str:

@@ -168,6 +168,25 @@ def test_without_a_reachable_ledger_a_red_is_the_changes_own(run: Run, environme
     assert run.gate() == 1
 
 
+def test_a_text_that_lacks_what_the_base_asks_for_blocks_a_pull_request_and_no_push(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run.story.branch("main")
+    run.story.commit("asks", {"matrix.yaml": MATRIX + "checks: {record: {fields: [Row]}}\n"})
+    run.story.branch("change", "main")
+    run.story.commit("change", {"src/attn.cpp": "three\n"})
+    for lane in LANES:
+        run.record(lane)
+    assert run.gate(base=None) == 0
+    repo = {"full_name": "o/r"}
+    pull = {"body": "ported", "head": {"repo": repo}, "base": {"repo": repo}}
+    run.is_a("pull_request", pull_request=pull)
+    assert run.gate() == 1
+    assert "BLOCKS  the pull request's text: " in capsys.readouterr().out
+    run.is_a("pull_request", pull_request=pull | {"body": "Row: BACKEND-CPU, BACKEND-ROCM"})
+    assert run.gate() == 0
+
+
 def test_it_needs_a_folder_and_a_commit(run: Run) -> None:
     matrix = str(run.story.repository / "matrix.yaml")
     assert cli.main(["ci", "gate", "--matrix", matrix]) == 2
