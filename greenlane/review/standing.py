@@ -132,7 +132,7 @@ def _why_stale(row: Row, bench: Bench, lane: Lane | None) -> str | None:
     if lane is None:
         return "is of a lane that this change removes"
     if row.lane_digest != lane.digest:
-        return "is of the lane as it was before the matrix changed it"
+        return "is of the lane as an older matrix, or an older greenlane, had it"
     if row.started > bench.latest:
         return f"says that it was begun in the future, at {row.started}: a clock is wrong"
     return None

@@ -7,8 +7,13 @@ from typing import Any
 
 import pytest
 
+from greenlane import cli
+from greenlane.lanes import prove
+from greenlane.lanes.prove import Proven
+from greenlane.ledger import Ledger
 from tests.lanes import conftest as lanes
 from tests.lanes.conftest import Project
+from tests.review.conftest import Story
 
 project = lanes.project
 
@@ -63,3 +68,28 @@ def test_a_machine_that_gives_out_is_no_verdict_on_the_change(project: Project) 
     assert "## 🟠 `cpu` is cut by the infrastructure: somebody has to run it again" in comment
     project.greenlane("run", "cpu", "--base", "main", "--executor", "host")
     assert reviewed(project)["lanes"][0]["verdict"] == "green", "a run after the machine failed is no flake"
+
+
+@pytest.mark.parametrize(("holds", "code"), [(True, 0), (False, 1)])
+def test_a_gate_that_guards_nothing_turns_a_green_review_red(
+    story: Story, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], holds: bool, code: int
+) -> None:
+    story.ledger = Ledger(story.repository / ".greenlane" / "ledger")
+    for lane in ("cpu", "rocm-gfx1100", "rocm-gfx1151"):
+        story.record(lane, story.heads["change"])
+    monkeypatch.setattr(prove, "prove", lambda *_: [Proven("rocm-gfx1100", holds, "the gate stayed pass")])
+    matrix = str(story.repository / "matrix.yaml")
+    assert cli.main(["review", "--matrix", matrix, "--head", "change", "--prove", "reach", "--format", "json"]) == code
+    assert f"rocm-gfx1100: reach {'proven' if holds else 'NOT proven'}: the gate stayed pass" in capsys.readouterr().err
+
+
+def test_open_changes_are_named_by_globs_on_the_command_line(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
+    story.branch("pulls/7", "main")
+    lines = (story.repository / "src/attn.cpp").read_text()
+    story.commit("rival", {"src/attn.cpp": lines.replace("line 4\n", "line IV\n")})
+    arguments = ["--matrix", str(story.repository / "matrix.yaml"), "--head", "change", "--format", "markdown"]
+    cli.main(["review", *arguments, "--other", "refs/heads/pulls/*", "--other", "refs/pull/9/head"])
+    told = capsys.readouterr().out
+    assert "`refs/heads/pulls/7`, another open change, conflicts with this one in `src/attn.cpp`" in told
+    assert "refs/pull/9/head was not tried" in told
+    assert "the author has to rebase" not in told, "a conflict with another open change is no conflict with the base"
