@@ -87,7 +87,7 @@ def _one(
         lanes = translator.registers.lanes
         header = build.precompiled(tools, folder.parent.parent, lanes, sanitize=sanitize)
         build.kernel(tools, source, target, header, lanes, sanitize=sanitize)
-    except GreenlaneError as error:
+    except UnknownInstruction as error:  # a compiler that fails is no property of the kernel: it is raised, not kept
         where = _source_line(tools, folder, error, functions)
         target.with_suffix(".error").write_text(f"{error}{where}")
 
@@ -97,13 +97,11 @@ def _calls(instructions: Sequence[Instruction]) -> bool:
 
 
 def _source_line(
-    tools: toolchain.Toolchain, folder: Path, error: GreenlaneError, functions: Mapping[str, Sequence[Instruction]]
+    tools: toolchain.Toolchain, folder: Path, error: UnknownInstruction, functions: Mapping[str, Sequence[Instruction]]
 ) -> str:
     """Where the instruction that is not known comes from, if the code object has line tables."""
     import subprocess
 
-    if not isinstance(error, UnknownInstruction):
-        return ""
     address = next((one.address for function in functions.values() for one in function if one.text == error.text), None)
     if address is None or not tools.symbolizer:
         return ""

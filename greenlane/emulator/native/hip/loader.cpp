@@ -152,6 +152,7 @@ void translate(const std::string& folder, const std::string& kernel) {
   if (settings().sanitize) command.push_back("--sanitize");
   const int status = run_program(command, nullptr);
   if (status == -1) die("can't start the translator with " + settings().python, 3);
+  if (status != 0 && !kernel.empty()) die("kernel " + demangled(kernel) + " could not be translated (see above)", 3);
   if (status != 0) throw std::runtime_error("the translator failed with exit code " + std::to_string(status));
 }
 
