@@ -13,6 +13,7 @@ from greenlane.lanes import policy, worktree
 from greenlane.lanes.folders import StateFolder
 from greenlane.lanes.progress import Plain, Progress
 from greenlane.lanes.tree import SourceTree, read, resolve
+from greenlane.ledger.planted import refuse_tracked
 from greenlane.ledger.store import Ledger
 from greenlane.matrix.model import Lane, Matrix, Stage
 
@@ -59,6 +60,7 @@ def open_session(matrix_file: Path, options: Options, *, base: str | None, merge
 
     matrix = load(matrix_file)
     root = matrix_file.resolve().parent
+    refuse_tracked(root / ".greenlane")
     state = StateFolder(root / ".greenlane")
     state.prepare()
     commit = None if base is None else resolve(root, base)

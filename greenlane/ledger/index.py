@@ -13,6 +13,7 @@ from typing import Any
 
 from greenlane.errors import EnvironmentMissing
 from greenlane.ledger.admission import sortable
+from greenlane.ledger.planted import refuse_tracked
 from greenlane.record.model import Record, StageResult
 
 VERSION = 2
@@ -155,6 +156,7 @@ class Index:
     def _ready(self) -> Iterator[None]:
         """Make sure, once per process, that there is a sound index; one process at a time builds it."""
         if not self._sound:
+            refuse_tracked(self.path.parent.absolute())
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.with_suffix(".lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)

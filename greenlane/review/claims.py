@@ -45,6 +45,10 @@ class Witnesses:
     load: Callable[[str], Record | None]
 
     @cached_property
+    def backends(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(found.lane.backend for found in self.standings.values()))
+
+    @cached_property
     def names(self) -> frozenset[str]:
         """Architectures that some lane is for."""
         return frozenset(
@@ -76,10 +80,11 @@ def _stranger(text: str, court: Witnesses) -> str | None:
     unknown = next((match for match in ARCH.findall(words) if match not in court.names), None)
     if unknown is not None:
         return str(unknown)
-    for found in court.standings.values():
-        version = _version(found.lane.backend, words)
-        if version and not any(_backend(other.lane, words) for other in court.standings.values()):
-            return f"{found.lane.backend} {version[1]}" + (f".{version[2]}" if version[2] else "")
+    for backend in court.backends:
+        version = _version(backend, words)
+        lanes = (found.lane for found in court.standings.values() if found.lane.backend == backend)
+        if version and not any(_backend(lane, words) for lane in lanes):
+            return f"{backend} {version[1]}" + (f".{version[2]}" if version[2] else "")
     return None
 
 

@@ -93,3 +93,27 @@ def test_open_changes_are_named_by_globs_on_the_command_line(story: Story, capsy
     assert "`refs/heads/pulls/7`, another open change, conflicts with this one in `src/attn.cpp`" in told
     assert "refs/pull/9/head was not tried" in told
     assert "the author has to rebase" not in told, "a conflict with another open change is no conflict with the base"
+
+
+@pytest.mark.parametrize("how", ["files", "link"])
+def test_a_change_that_brings_its_own_records_is_refused(project: Project, how: str) -> None:
+    """The records and the state of an interrupted run, made elsewhere for this very tree, and committed by force."""
+    project.git("checkout", "-q", "-b", "change")
+    project.commit("change")
+    assert project.greenlane("run", "cpu", "--base", "main").returncode == 0
+    if how == "link":
+        (project.root / ".greenlane").rename(project.root / "innocent")
+        (project.root / ".greenlane").symlink_to("innocent")
+        (project.root / ".gitignore").write_text("")
+    project.git("add", "-f", ".greenlane", *(["innocent"] if how == "link" else []))
+    project.commit("planted")
+    for verb in (
+        ["run", "cpu", "--base", "main"],
+        ["review", "--base", "main"],
+        ["ledger", "ls"],
+        ["ledger", "export"],
+    ):
+        done = project.greenlane(*verb)
+        assert done.returncode == 2, verb
+        assert "git rm -r --cached .greenlane" in done.stderr
+        assert "Traceback" not in done.stderr
