@@ -40,11 +40,17 @@ def comments(told: tuple[Telling, dict[str, Comment]]) -> dict[str, Comment]:
 def lane(comment: Comment, name: str) -> str:
     """The row of a lane in the lane table."""
     [row] = re.findall(rf"^\| `{name}` \| .*[🟢🔴🟠🟤⚪].*$", comment.text, re.MULTILINE)
-    return str(row)
+    return spaced(str(row))
+
+
+def spaced(text: str) -> str:
+    """With plain spaces behind the signs, where the comment has some that don't break."""
+    return text.replace("\u00a0", " ")
 
 
 def finding(comment: Comment, rule: str, place: str) -> str:
-    [line] = [line for line in comment.text.splitlines() if line.startswith("- ") and f"`{rule}` `{place}`" in line]
+    lines = [line for line in comment.text.splitlines() if line.startswith("- ") and f"`{rule}` " in line]
+    [line] = [line for line in lines if f"`{place}`" in line]
     return line
 
 
@@ -54,7 +60,7 @@ def lanes_in(line: str) -> list[str]:
 
 def claim(comment: Comment, start: str) -> str:
     [row] = [line for line in comment.text.splitlines() if line.startswith(f"| {start}")]
-    return row
+    return spaced(row)
 
 
 @pytest.mark.parametrize("step", STEPS)
