@@ -75,7 +75,7 @@ def post(forge: Forge, place: Place, found: Target, author: str, *, with_verdict
         names = ", ".join(str(older.id) for older in kept.duplicates)
         say(f"#{found.pull.number}: older comments of ours are left as they are, delete them by hand: {names}")
     if with_verdict and kept.posted is not sticky.Posted.OUTRUN:
-        say(f"#{found.pull.number}: {verdict.publish(forge, told, render(verdict.SUMMARY))}")
+        say(f"#{found.pull.number}: {verdict.publish(forge, told, render(verdict.SUMMARY), kept.comment.url)}")
 
 
 def _fetched(forge: Forge, place: Place, found: Target) -> str:

@@ -17,7 +17,7 @@ from greenlane.matrix import export
 from greenlane.matrix import rows as lane_rows
 from greenlane.matrix.rows import NIGHTLY, Row
 from greenlane.record.git import commit_of, git_text
-from greenlane.report.markdown import code, table, text
+from greenlane.report.markdown import code, plain, table, text
 
 LABEL = "greenlane-hardware"  # of a pull request that a maintainer lets onto the team's own machines
 HOSTED = ("ubuntu-", "windows-", "macos-")
@@ -93,10 +93,11 @@ def base_of(folder: Path, name: str, event: Mapping[str, Any]) -> str:
     elif name == "merge_group":
         found = _at(event, "merge_group", "base_sha")
     elif name == "workflow_dispatch" and os.environ.get("GREENLANE_PULL"):
-        found = commit_of(folder, f"origin/{_at(event, 'repository', 'default_branch')}") or ""
-    if found and commit_of(folder, found) is None:
-        raise MatrixError(f"the base {found[:10]} is not in this clone: check out with `fetch-depth: 0`")
-    return found
+        found = f"refs/remotes/origin/{_at(event, 'repository', 'default_branch')}"
+    commit = commit_of(folder, found) if found else ""
+    if commit is None:
+        raise MatrixError(f"the base {plain(found, 100)} is not in this clone: check out with `fetch-depth: 0`")
+    return commit
 
 
 def _at(event: Mapping[str, Any], *path: str) -> str:

@@ -22,22 +22,25 @@ CONCLUSION = {0: "success", 1: "failure", 2: "failure", 3: "action_required", 4:
 STATE = {0: "success", 1: "failure", 2: "failure", 3: "pending", 4: "pending"}
 
 
-def publish(forge: Forge, review: Review, summary: str) -> str:
-    """Write the verdict. Returns one line that says how. A newer check run of the same name takes the older's place."""
+def publish(forge: Forge, review: Review, summary: str, url: str = "") -> str:
+    """Write the verdict, with a link to `url`. Returns one line that says how.
+
+    A newer check run of the same name takes the older's place.
+    """
     found = list(places(review))
     try:
-        _check_run(forge, review, summary, found[:MOST])
+        _check_run(forge, review, summary, found[:MOST], url)
     except Refused as error:
         if error.status not in {403, 404} or "integration" in error.said.lower():
             raise
         request = {"state": STATE[review.exit_code], "description": _title(review, DESCRIPTION), "context": NAME}
-        forge.create_status(review.head, request)
+        forge.create_status(review.head, request | ({"target_url": url} if url else {}))
         return f"commit status {NAME!r}: {STATE[review.exit_code]} (only an app's token can make a check run)"
     told = f"check run {NAME!r}: {CONCLUSION[review.exit_code]}, {min(len(found), MOST)} annotations"
     return told + (f", {len(found) - MOST} more left out" if len(found) > MOST else "")
 
 
-def _check_run(forge: Forge, review: Review, summary: str, found: list[dict[str, Any]]) -> None:
+def _check_run(forge: Forge, review: Review, summary: str, found: list[dict[str, Any]], url: str) -> None:
     output = {"title": _title(review, TITLE), "summary": summary[:SUMMARY]}
     batches = [found[start : start + BATCH] for start in range(0, len(found), BATCH)] or [[]]
     request = {
@@ -47,7 +50,7 @@ def _check_run(forge: Forge, review: Review, summary: str, found: list[dict[str,
         "conclusion": CONCLUSION[review.exit_code],
         "output": {**output, "annotations": batches[0]},
     }
-    check = forge.create_check(request)
+    check = forge.create_check(request | ({"details_url": url} if url else {}))
     for batch in batches[1:]:
         forge.update_check(check, {"output": {**output, "annotations": batch}})
 

@@ -266,6 +266,7 @@ def test_the_verdict_becomes_a_check_run(scene: Scene, capsys: pytest.CaptureFix
     assert [(a["path"], a["start_line"], a["annotation_level"]) for a in check["output"]["annotations"]] == [
         ("src/attn.cpp", 3, "failure")
     ]
+    assert check["details_url"] == scene.github.comments[PR][0]["html_url"]
     assert "check run 'greenlane verdict': failure" in capsys.readouterr().err
 
 

@@ -84,17 +84,18 @@ def test_a_check_run_with_annotations_is_what_github_asks_for(real: Forge) -> No
         for line in range(1, 41)
         for severity in ("error", "warning", "note")
     )
-    told = tuple(
+    every = tuple(
         LaneReview(id=kind, verdict=kind, reason="", required=True, findings=findings if kind is Verdict.GREEN else ())
         for kind in Verdict
     )
-    for lanes in (told, (told[0],), ()):
-        assert "check run" in verdict.publish(real, Review(HEAD, HEAD, MergeProbe("clean"), lanes), "summary")
+    for lanes in (every, (every[0],), ()):
+        told = Review(HEAD, HEAD, MergeProbe("clean"), lanes)
+        assert "check run" in verdict.publish(real, told, "summary", "https://example.com/comment")
 
 
 @pytest.mark.parametrize("state", verdict.STATE.values())
 def test_a_status_is_what_github_asks_for(state: str, real: Forge) -> None:
-    real.create_status(HEAD, {"state": state, "description": "d", "context": verdict.NAME})
+    real.create_status(HEAD, {"state": state, "description": "d", "context": verdict.NAME, "target_url": "https://x"})
 
 
 @pytest.mark.parametrize(

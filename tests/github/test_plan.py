@@ -150,6 +150,29 @@ def test_a_base_that_was_not_fetched_is_said(folder: Path) -> None:
         plan.base_of(folder, "pull_request", pull_event())
 
 
+def test_a_run_by_hand_for_a_pull_request_is_compared_with_the_default_branch(
+    planned: Callable[..., dict[str, str]], folder: Path
+) -> None:
+    tip = git_text(folder, "rev-parse", "HEAD")
+    git(folder, "update-ref", "refs/remotes/origin/main", tip)
+    event = {"repository": {"default_branch": "main"}}
+    assert planned("workflow_dispatch", event, GREENLANE_PULL="3")["base"] == tip
+    assert planned("workflow_dispatch", event, GREENLANE_PULL="")["base"] == ""
+
+
+def test_without_the_default_branch_it_is_not_compared_with_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GREENLANE_PULL", "3")
+    with pytest.raises(MatrixError, match="origin/main is not in this clone"):
+        plan.base_of(folder, "workflow_dispatch", {"repository": {"default_branch": "main"}})
+
+
+def test_a_merge_group_is_compared_with_its_base(planned: Callable[..., dict[str, str]], folder: Path) -> None:
+    tip = git_text(folder, "rev-parse", "HEAD")
+    assert planned("merge_group", {"merge_group": {"base_sha": tip}})["base"] == tip
+
+
 def test_more_groups_than_the_workflow_has_jobs_is_an_error_and_not_a_lane_that_never_runs(
     folder: Path, environment: Callable[..., None], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
