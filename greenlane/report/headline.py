@@ -29,6 +29,7 @@ def headline(review: Review, quote: Quote = str) -> tuple[str, str]:
         if sign == "🟢":
             return "🟠", "The lanes are fine, but the text lacks what the matrix asks for: the author has to add it"
     if any(change.loosens for change in review.policy_changes):
+        sign = "🟠" if sign == "🟢" else sign
         told += " — and this change loosens its own rules, which a maintainer has to agree to"
     return sign, told
 
@@ -85,10 +86,13 @@ def _unproven(required: Sequence[LaneReview], quote: Quote) -> tuple[str, str] |
 
 def _proven(required: Sequence[LaneReview]) -> tuple[str, str]:
     older = len(_of(required, OLDER))
+    if not required:
+        return "⚪", "The matrix requires no lane, so nothing is proven"
     if not older:
         return "🟢", f"All {len(required)} required lanes are proven at this commit"
-    was = "was" if older == 1 else "were"
-    return "🟢", f"{len(required) - older} required lanes are proven at this commit; {older} {was} red before it"
+    proven = len(required) - older
+    lanes = "required lane is" if proven == 1 else "required lanes are"
+    return "🟢", f"{proven} {lanes} proven at this commit; {older} {'was' if older == 1 else 'were'} red before it"
 
 
 def _of(lanes: Sequence[LaneReview], verdicts: Sequence[Verdict]) -> list[LaneReview]:
