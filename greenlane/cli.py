@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -59,10 +60,12 @@ def doctor(arguments: argparse.Namespace) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     from greenlane.lanes import run
-    from greenlane.report import summary
 
     code = run.command(arguments)
-    summary.after_run(arguments.matrix, arguments.lanes)
+    if os.environ.get("GITHUB_STEP_SUMMARY"):
+        from greenlane.report import summary
+
+        summary.after_run(arguments.matrix, arguments.lanes)
     return code
 
 

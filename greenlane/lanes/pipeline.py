@@ -26,7 +26,6 @@ from greenlane.lanes import (
     weights,
 )
 from greenlane.lanes.context import Context, Ended
-from greenlane.lanes.first_error import first_error
 from greenlane.lanes.interrupt import Interrupted
 from greenlane.lanes.log import StageLog
 from greenlane.lanes.passthrough import passed_through
@@ -165,6 +164,8 @@ def _run_stage(session: Session, context: Context, course: Course, stage: Stage)
 def _result(context: Context, stage: Stage, ended: Ended, started: str, seconds: float) -> StageResult:
     error = ended.gate.first_error if ended.gate is not None else None
     if error is None and ended.outcome is Outcome.FAIL and stage is not Stage.CHECK:
+        from greenlane.lanes.first_error import first_error  # its patterns take a while to compile
+
         inside = context.executor.inside
         error = first_error(context.log.lines(), stage, str(inside.source), str(inside.build))
     return StageResult(
