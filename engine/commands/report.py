@@ -39,12 +39,20 @@ def costs(llm: LLM) -> dict[str, Any]:
         "peak_memory_bytes": peak_memory_bytes(),
         "weight_bytes": llm.model.weight_bytes,
         "kv_bytes": llm.runner.kv_bytes,
+        "huge_pages": {"asked": llm.model.huge_pages, "resident_bytes": _in_huge_pages()},
         "kernel_launches": llm.kernel_launches,
     }
 
 
 def pairs(values: list[TokenLogprob]) -> list[dict[str, Any]]:
     return [{"token_id": value.token_id, "logprob": value.logprob} for value in values]
+
+
+def _in_huge_pages() -> int:
+    """What of this process really lies in huge pages: to ask for them (madvise) is not to get them."""
+    path = Path("/proc/self/smaps_rollup")
+    lines = path.read_text().splitlines() if path.exists() else []
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("AnonHugePages:"))
 
 
 def peak_memory_bytes() -> int:

@@ -166,6 +166,42 @@ def test_the_mirror_launches_a_step_before_reading_the_one_before() -> None:
     assert engine.runner.unread == 1 and len(engine.runner.steps) == 2
 
 
+class Device(FakeRunner):
+    """Notes how many steps were launched when the host first waits for a step's tokens."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.waits: list[tuple[int, int]] = []
+
+    def launch(self, *arguments: Any, **named: Any) -> Any:
+        pending = super().launch(*arguments, **named)
+        number, wait = len(self.steps), pending.wait
+
+        def noted() -> Any:
+            if not pending.waited:
+                self.waits.append((number, len(self.steps)))
+            return wait()
+
+        pending.wait = noted  # type: ignore[method-assign]
+        return pending
+
+
+@pytest.mark.parametrize("mirror", [True, False])
+def test_with_the_mirror_no_launch_waits_for_sampled_tokens(mirror: bool) -> None:
+    """The device always has its next step before the host asks for the tokens of the last one."""
+    engine = Engine(mirror=mirror, lagged=True, max_num_seqs=4)
+    device = Device(64, 4, 4, 32, mirror=mirror)
+    engine.loop = Loop(engine.scheduler, device, lagged=True)  # type: ignore[arg-type]
+    choices = [engine.add([n] * (3 + n), 20, stop_ids=frozenset({11})) for n in range(6)]
+    engine.run()
+    for n, choice in enumerate(choices):
+        assert choice.completion.token_ids == expected_output([n] * (3 + n), 20, frozenset({11}))
+    late = [number for number, launched in device.waits if launched == number]
+    last = len(device.steps)
+    assert len(device.waits) == last
+    assert late == [last] if mirror else len(late) > last // 2
+
+
 def test_preempted_sequence_keeps_its_tokens() -> None:
     engine = Engine(num_blocks=8, max_num_seqs=4)
     choices = [engine.add([n] * 7, 20) for n in range(3)]

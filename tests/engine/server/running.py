@@ -24,7 +24,7 @@ class Running:
     process: subprocess.Popen[str]
     url: str
 
-    def connect(self, timeout: float = 60) -> http.client.HTTPConnection:
+    def connect(self, timeout: float = 600) -> http.client.HTTPConnection:
         parts = urlsplit(self.url)
         return http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=timeout)
 
