@@ -43,13 +43,13 @@ def main() -> None:
 
 def measure(root: Path) -> None:
     ledger = Ledger(root / ".greenlane" / "ledger")
-    started = time.perf_counter()
+    started, worked = time.perf_counter(), time.process_time()
     told = review(ledger, Asked(root, "matrix.yaml", "main", "change", body="Builds clean. Token-exact on gfx1100."))
     comment = render(told)
-    seconds = time.perf_counter() - started
+    seconds, busy = time.perf_counter() - started, time.process_time() - worked
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     red = sum(lane.blocks for lane in told.lanes)
-    print(f"review and comment: {seconds:.2f} s (budget 2), peak {peak:.0f} MB (budget 300)")
+    print(f"review and comment: {seconds:.2f} s (budget 2), of it {busy:.2f} s of CPU, peak {peak:.0f} MB (budget 300)")
     print(f"comment: {len(comment)} of {BUDGET} characters for {len(told.lanes)} lanes, {red} of them blocking")
 
 

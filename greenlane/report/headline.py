@@ -30,7 +30,7 @@ def headline(review: Review, quote: Quote = str) -> tuple[str, str]:
             return "🟠", "The lanes are fine, but the text lacks what the matrix asks for: the author has to add it"
     if any(change.loosens for change in review.policy_changes):
         sign = "🟠" if sign == "🟢" else sign
-        told += " — and this change loosens its own rules, which a maintainer has to agree to"
+        told += " — and this change sets or loosens its own rules, which a maintainer has to agree to"
     return sign, told
 
 

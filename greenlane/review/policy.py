@@ -73,7 +73,9 @@ def read(repository: Path, before: str | None, head: str, matrix_path: str) -> P
             raise MatrixError(f"{broken}; `greenlane init` writes a first one")
         return Policy(base_matrix, base_matrix, (), broken)
     if base_matrix is None:
-        added = PolicyChange(what=matrix_path, before="none at the merge base", after="added by this change")
+        added = PolicyChange(
+            what=matrix_path, before="none at the merge base", after="added by this change", loosens=True
+        )
         return Policy(None, head_matrix, (added,))
     return Policy(base_matrix, head_matrix, tuple(_changes(base_matrix, head_matrix)))
 

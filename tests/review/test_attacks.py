@@ -338,6 +338,18 @@ def test_a_change_that_deletes_its_matrix_is_told_so(story: Story) -> None:
     assert (told.exit_code, told.broken is not None) == (2, True)
 
 
+def test_a_change_that_brings_the_first_matrix_is_not_its_own_judge_in_silence(story: Story) -> None:
+    story.branch("main")
+    (story.repository / "matrix.yaml").unlink()
+    story.commit("without a matrix")
+    story.branch("change", "main")
+    head = story.commit("first", {"matrix.yaml": MATRIX})
+    run_all(story, head)
+    told = story.review()
+    assert told.exit_code == 0
+    assert render(told).splitlines()[2].startswith("## 🟠 All 3 required lanes")
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -373,7 +385,7 @@ def test_a_change_of_the_commands_is_told_in_the_first_line(story: Story, edited
     assert any("stages.test" in change.what for change in told.policy_changes)
     title = render(told).splitlines()[2]
     assert title.startswith("## 🟠 All 3 required lanes are proven at this commit")
-    assert title.endswith("this change loosens its own rules, which a maintainer has to agree to")
+    assert title.endswith("this change sets or loosens its own rules, which a maintainer has to agree to")
 
 
 def test_a_change_that_turns_a_check_off_is_not_checked_by_its_own_rules(story: Story, edited: Edit) -> None:

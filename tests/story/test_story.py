@@ -173,3 +173,17 @@ def test_9_a_campaign_label_is_no_row_of_the_matrix(comments: dict[str, Comment]
     assert "the field 'Tested on' is missing" in comments["1-port"].text
     assert "✅ proven" in claim(comments["3-fix"], "Row: PORT\\-ROCM")
     assert "The pull request's text" not in comments["3-fix"].text
+
+
+def test_a_strangers_own_run_is_shown_and_proves_nothing(told: tuple[Telling, dict[str, Comment]]) -> None:
+    telling, _ = told
+    telling.branch("stranger", "main")
+    (telling.root / "notes.txt").write_text("from another repository\n")
+    telling.commit("stranger", "A note")
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert telling.run("cpu", by="fork", merge=True) == 0
+    shown = Comment(*telling.review("Builds clean on cpu."))
+    telling.branch("change")
+    assert shown.code == 4
+    assert "⚪ not-run" in lane(shown, "cpu") and "_by the fork_" in lane(shown, "cpu")
+    assert "only the fork's own run says so" in claim(shown, "Builds clean")
