@@ -14,6 +14,7 @@ from greenlane.executors.daemon import Daemon
 from tests.docker.conftest import box, log, ours
 from tests.lanes.conftest import Project
 from tests.lanes.test_run import wait_for
+from tests.lanes.test_weights import EXACT
 
 
 def begun(project: Project) -> subprocess.Popen[bytes]:
@@ -122,3 +123,12 @@ def test_an_unchanged_lane_is_answered_without_a_container(boxed: Project, daemo
     (boxed.root / "docker/box.Dockerfile").write_text("FROM debian:forky\nRUN echo changed\n")
     boxed.greenlane("run", "cpu")
     assert boxed.records()[-1]["reused_from"] is None
+
+
+def test_a_model_in_the_image_is_hashed_there_once(boxed: Project) -> None:
+    box(boxed, "sha256sum /etc/debian_version", model="/etc/debian_versio?", gates={"exact": EXACT})
+    assert boxed.greenlane("run", "cpu").returncode == 0
+    model = boxed.records()[-1]["digests"]["model"]  # type: ignore[index]
+    assert log(boxed).splitlines()[-1].split()[0] == model
+    boxed.greenlane("run", "cpu")
+    assert boxed.records()[-1]["reused_from"] is not None
