@@ -27,7 +27,7 @@ def render(page: Page, *, styled: bool) -> str:
     lanes, review = page.lanes, page.review
     console = _console(styled)
     family, said = headline(lanes, review)
-    console.print(Text(said, style=f"bold {STYLE[family]}"))
+    console.print(Text(plain(said, 400), style=f"bold {STYLE[family]}"))
     for line in _about(review) if review else ():
         console.print(line)
     console.print(_table(lanes))
@@ -48,6 +48,13 @@ def _console(styled: bool) -> Console:
 def _about(review: Review) -> Iterable[Text]:
     onto = f"{review.head[:12]} {plain(review.head_subject, 80)} onto {review.base_commit} {review.base[:12]}"
     yield Text(onto, style="dim")
+    if review.broken:
+        yield from (Text(f"  {plain(line)}", style="red") for line in review.broken.splitlines()[:20])
+    for problem in review.text_problems:
+        yield Text(f"  text, line {problem.line}: {plain(problem.message)}", style="yellow")
+    for found in review.findings[:20]:
+        place = f"{plain(found.file)}:{found.line}"
+        yield Text(f"  {place}: {plain(found.rule, 40)}: {plain(found.message)} ({len(found.lanes)} lanes)")
     for conflict in review.merge.conflicts:
         yield Text(f"  conflict in {plain(conflict.file)}", style="red")
     for claim in review.claims:

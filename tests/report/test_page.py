@@ -12,12 +12,23 @@ from greenlane.ledger import Ledger
 from greenlane.matrix import load
 from greenlane.matrix.model import Evidence, Stage
 from greenlane.record.model import Record
-from greenlane.report import page
+from greenlane.report import page, terminal
 from greenlane.report.page.history import Past
 from greenlane.report.page.lane import view
 from greenlane.report.page.source import of_records
 from greenlane.report.templates import Templates
-from greenlane.review.model import Claim, ClaimState, Conflict, LaneReview, MergeProbe, PolicyChange, Review, Verdict
+from greenlane.review.model import (
+    Claim,
+    ClaimState,
+    Conflict,
+    FoundFinding,
+    LaneReview,
+    MergeProbe,
+    PolicyChange,
+    Review,
+    TextProblem,
+    Verdict,
+)
 from tests.report import gallery
 from tests.report.browser import Browser, browser, chromium
 
@@ -223,12 +234,26 @@ def reviewed(folder: Path) -> str:
         claims=(Claim(told, "built", ClaimState.UNPROVEN, told),),
         policy_changes=(PolicyChange(told, told, told, loosens=True),),
         notes=(told,),
+        findings=(FoundFinding(told, told, told, 3, told, ("cpu",), suggestion=told),),
+        text_problems=(TextProblem(1, told),),
+        broken=told,
         base_commit=told,
         head_subject=told,
     )
     ledger = Ledger(folder / ".greenlane" / "ledger")
     records = of_records(ledger, load(matrix), told)
     return page.render(page.Page(told, records.lanes, review), Templates())
+
+
+def test_a_review_of_a_broken_matrix_is_no_green_page(chrome: Browser, tmp_path: Path) -> None:
+    review = Review(head="a" * 40, base="b" * 40, merge=MergeProbe("clean"), lanes=(), broken="matrix.yaml:1:1: oh")
+    target = tmp_path / "broken.html"
+    target.write_text(page.render(page.Page("engine", [], review), Templates()))
+    chrome.open(target)
+    assert chrome.complaints() == []
+    assert chrome.run("document.querySelector('h1').className") == "bad"
+    assert chrome.run("document.body.innerText.includes('matrix.yaml:1:1: oh')") is True
+    assert terminal.render(page.Page("engine", [], review), styled=True).startswith("The matrix cannot be read")
 
 
 @pytest.mark.parametrize("with_review", [False, True], ids=["records", "review"])

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from greenlane.report.headline import headline as of_review
 from greenlane.report.page.lane import LaneView
 from greenlane.report.signs import Family
-from greenlane.review.model import Review, Verdict
+from greenlane.review.model import Review
 
+FAMILIES = {"🔴": Family.BAD, "🟠": Family.UNSURE, "⚪": Family.NONE, "🟢": Family.GOOD}
 RED = (Family.BAD, Family.UNSURE)
 
 
@@ -17,16 +19,8 @@ def headline(lanes: Sequence[LaneView], review: Review | None) -> tuple[Family, 
 
 
 def _of_review(review: Review) -> tuple[Family, str]:
-    required = [lane for lane in review.lanes if lane.required]
-    reds = sum(lane.blocks and lane.verdict is not Verdict.NOT_RUN for lane in required)
-    missing = sum(lane.verdict is Verdict.NOT_RUN for lane in required)
-    if review.merge.state == "conflict":
-        return Family.BAD, f"Conflicts with {review.base_commit}: the author has to rebase"
-    if reds:
-        return Family.BAD, f"{_lanes(reds)} red: the author has to look"
-    if missing:
-        return Family.NONE, f"Nothing is red, but {_lanes(missing)} not proven: somebody has to run them"
-    return Family.GOOD, f"All {len(required)} required lanes are proven at this commit"
+    sign, told = of_review(review)
+    return FAMILIES.get(sign, Family.UNSURE), told
 
 
 def _of_records(lanes: Sequence[LaneView]) -> tuple[Family, str]:
