@@ -175,3 +175,100 @@ def test_a_macro_without_a_fallback_is_a_missing_arm(check: Checker) -> None:
     header = "#pragma once\n#if defined(USE_CUDA)\n#define WIDTH 32\n#elif defined(USE_HIP)\n#define WIDTH 64\n#endif\n"
     report = check({"w.h": header, "a.cpp": '#include "w.h"\nint width() { return WIDTH; }\n'})
     assert said(report) == [("guard-missing-arm", "w.h", 2, ("cpu",))]
+
+
+@pytest.mark.parametrize(
+    ("declared", "defined", "differs"),
+    [
+        ("void f(int a);", "void f(long a) {}", True),
+        ("void f(const float* a);", "void f(float* a) {}", True),
+        ("void f(int& a);", "void f(int a) {}", True),
+        ("void f(const float *a, int n = 3);", "void f(float const* const a, const int n) {}", False),
+        ("void f(std::size_t a);", "void f(unsigned long a) {}", False),
+        ("void f(float a[4]);", "void f(float* a) {}", False),
+        ("void f(int a);", "void f(Count a) {}", False),
+        ("void f(int a); void f(long a);", "void f(long a) {} void f(int a) {}", False),
+        ("void f(int a);", "void f(int a) {} void f(long a) {}", False),
+        ("struct S { void f(int a); };", "void S::f(long a) {}", True),
+        ("struct S { void f(int a); void f(long a); };", "void S::f(long a) {}", False),
+    ],
+)
+def test_types_are_compared_where_both_are_built_in(check: Checker, declared: str, defined: str, differs: bool) -> None:
+    files = {
+        "a.h": f"#pragma once\n#include <cstddef>\nusing Count = int;\n{declared}\n",
+        "a.cpp": f'#include "a.h"\n{defined}\n',
+    }
+    red = [finding for finding in check(files).findings if finding.severity != "note"]
+    assert [finding.rule for finding in red] == (["declaration-mismatch"] if differs else [])
+
+
+CUDA_USE = "#ifdef USE_CUDA\n#include <cuda_runtime.h>\n#endif\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "lanes"),
+    [
+        (CUDA_USE + "void go(cudaStream_t stream);\n", ("cpu",)),  # ROCm may translate its sources
+        (CUDA_USE + "#ifdef USE_CUDA\nvoid go(cudaStream_t stream);\n#endif\n", ()),
+        (CUDA_USE + "using cudaStream_t = void*;\nvoid go(cudaStream_t stream);\n", ()),
+        (CUDA_USE + "#include <torch/extension.h>\nvoid go(cudaStream_t stream);\n", ()),
+        (CUDA_USE + "int go(int cudaCount) { return cudaCount; }\n", ()),
+        (CUDA_USE + "#ifdef USE_CUDA\nint go() { return __builtin_amdgcn_perm(1, 2, 3); }\n#endif\n", ("cuda",)),
+    ],
+)
+def test_a_vendors_name_in_a_lane_without_the_vendor_is_found(
+    check: Checker, source: str, lanes: tuple[str, ...]
+) -> None:
+    found = said(check({"a.cpp": source}))
+    assert [(rule, where) for rule, _, _, where in found] == ([("alias-gap", lanes)] if lanes else [])
+
+
+KERNELS = """#ifdef USE_HIP
+#include <hip/hip_runtime.h>
+#else
+#include <cuda_runtime.h>
+#endif
+{guard}
+__device__ float op_scaled_by_two(float x) {{ return 2 * x; }}
+__device__ float hexp2(float x) {{ return x; }}
+#endif
+__global__ void k(float* x) {{ x[0] = op_scaled_by_two(x[0]) + hexp2(x[0]); }}
+"""
+
+
+def test_an_own_name_that_another_vendors_lane_alone_declares_is_found_beside_vendor_headers(check: Checker) -> None:
+    report = check({"a.cu": KERNELS.format(guard="#ifdef USE_HIP")})
+    assert said(report) == [("link-presence", "a.cu", 10, ("cuda",))]  # hexp2 may be the toolkit's
+    assert "op_scaled_by_two" in report.findings[0].message
+
+
+OPENED = "int f(int n) {\n#ifdef USE_CUDA\n  if (n) {\n    n++;\n#endif\n"
+END = "  return n;\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "lanes"),
+    [
+        (OPENED + "#if defined(USE_CUDA) || defined(USE_HIP)\n  }\n#endif\n" + END, ("rocm",)),
+        (OPENED + "#ifdef USE_HIP\n  }\n#endif\n" + END, ("cuda", "rocm")),
+        (OPENED + "#ifdef USE_CUDA\n  }\n#endif\n" + END, ()),
+        ("#define CLOSE }\nint f(int n) {\n#ifdef USE_CUDA\n  CLOSE\n#else\n  }\n#endif\n", ()),
+        ("int f(int n) {\n#ifdef NOBODY_KNOWS\n  }\n#else\n  }\n#endif\n", ()),
+    ],
+)
+def test_braces_that_balance_in_another_lane_alone_are_a_missing_arm(
+    check: Checker, source: str, lanes: tuple[str, ...]
+) -> None:
+    found = [entry for entry in said(check({"a.cpp": source})) if entry[0] == "guard-missing-arm"]
+    assert {lane for entry in found for lane in entry[3]} == set(lanes)
+
+
+def test_a_macro_that_only_sources_define_is_off_where_they_did_not(check: Checker) -> None:
+    files = {
+        "a.cu": "#ifdef USE_HIP\n#include <hip/hip_runtime.h>\n#else\n#include <cuda_runtime.h>\n#endif\n"
+        "#ifdef USE_CUDA\n#define FAST_PATH\n#endif\n"
+        "#ifdef FAST_PATH\n__device__ int only_fast_one(int n) { return n; }\n#endif\n"
+        "__global__ void k(int* x) { x[0] = only_fast_one(x[0]); }\n"
+    }
+    assert said(check(files)) == [("link-presence", "a.cu", 12, ("rocm",))]
+    assert said(check({**files, "build.sh": "hipcc -DFAST_PATH a.cu\n"})) == []

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from greenlane.checks.findings import Findings
-from greenlane.checks.source.facts import Function, Trait
+from greenlane.checks.source import types
+from greenlane.checks.source.facts import Function, Param, Trait
 from greenlane.checks.source.project import Project
 from greenlane.checks.source.scope import Scopes
 from greenlane.checks.source.slices import Life
@@ -45,6 +46,10 @@ def _definition(project: Project, view: LaneView, path: str, function: Function,
             _report_count(project, view, path, function, declared, findings)
     elif all(_is_reordered(function, other) for _, other in same):
         _report_order(project, view, path, function, same[0], findings)
+    elif len(same) == len(declared) and _is_meant(project, view, function, same):
+        differing = [_first_difference(function, other) for _, other in same]
+        if all(pair is not None for pair in differing) and differing[0] is not None:
+            _report_type(project, view, path, function, differing[0], same[0], findings)
 
 
 def _declarations(project: Project, view: LaneView, path: str, function: Function) -> list[Candidate]:
@@ -79,6 +84,49 @@ def _is_orphan(project: Project, view: LaneView, function: Function, declared: S
     return (
         not any(other.has(Trait.DEFINITION) and len(other.params) in counts for _, other in everywhere)
         and sum(other.has(Trait.DEFINITION) for _, other in everywhere) == 1
+    )
+
+
+def _is_meant(project: Project, view: LaneView, function: Function, declared: Sequence[Candidate]) -> bool:
+    """Whether a definition stands for what is declared and is no overload: a member, or alone and of the same names."""
+    if function.has(Trait.QUALIFIED) and function.has(Trait.MEMBER):
+        return True
+    everywhere = project.functions(view).of(function.name)
+    return (
+        not function.traits & (Trait.INTERNAL | Trait.INLINE | Trait.MEMBER)
+        and sum(other.has(Trait.DEFINITION) for _, other in everywhere) == 1
+        and all(
+            [param.name for param in other.params] == [param.name for param in function.params] for _, other in declared
+        )
+        and all(param.name for param in function.params)
+    )
+
+
+def _first_difference(function: Function, other: Function) -> tuple[Param, Param] | None:
+    """Parameters whose built-in types are not the same."""
+    pairs = zip(function.params, other.params, strict=True)
+    return next(((mine, theirs) for mine, theirs in pairs if types.differ(mine.type, theirs.type)), None)
+
+
+def _report_type(
+    project: Project,
+    view: LaneView,
+    path: str,
+    function: Function,
+    pair: tuple[Param, Param],
+    declared: Candidate,
+    findings: Findings,
+) -> None:
+    if not project.is_judged(view, path, function.line):
+        return
+    mine, theirs = pair
+    findings.add(
+        "declaration-mismatch",
+        (path, function.line, function.column),
+        [view.id],
+        f"{mine.name or 'a parameter'!r} of {_full(function)!r} is {mine.type!r} here "
+        f"and {theirs.type!r} in its declaration",
+        _related([declared]),
     )
 
 

@@ -55,8 +55,7 @@ def _is_asked(view: LaneView, path: str, chain: int, position: int) -> bool:
 
 
 def _known_names(project: Project) -> frozenset[str]:
-    words = set(re.findall(r"[A-Za-z_]\w*", project.files.build_text))
-    return frozenset(words | project.defined_names | project.universe | set(project.config.macros))
+    return frozenset(project.build_words | project.defined_names | project.universe | set(project.config.macros))
 
 
 # Misspelt, or of nobody.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from greenlane.checks.findings import Findings
-from greenlane.checks.source import vendors
+from greenlane.checks.source import types, vendors
 from greenlane.checks.source.facts import Function, Trait
 from greenlane.checks.source.project import Project
 from greenlane.matrix.checks import Mirror
@@ -17,9 +17,6 @@ RULES = ("mirror-parity",)
 
 _VENDOR_WORD = re.compile(r"cuda|hip|rocm|musa|metal", re.I)
 _LIBRARY = re.compile(r"\b(?:cu|hip|roc|mu)(?=blas|fft|rand|sparse|solver|dnn)", re.I)
-_BUILTIN = re.compile(
-    r"(?:const)?(?:unsigned|signed)?(?:bool|char|short|int|long|float|double|(?:std::)?(?:size_t|u?int\d+_t))[*&]*(?:const)?"
-)
 
 Site = tuple[str, Function]
 
@@ -201,8 +198,7 @@ def _difference(one: Function, other: Function) -> str | None:
     if names[0] != names[1] and all(names[0]) and sorted(names[0]) == sorted(names[1]):
         return "the order of their parameters"
     for left, right in zip(one.params, other.params, strict=True):
-        types = [_plain(param.type).replace(" ", "") for param in (left, right)]
-        if types[0] != types[1] and all(_BUILTIN.fullmatch(kind) for kind in types):
+        if types.differ(left.type, right.type):
             return f"{left.name or 'a parameter'} is {left.type!r} here and {right.type!r} there"
         if bool(left.default) != bool(right.default) or _plain(left.default) != _plain(right.default):
             return f"the default of {left.name or right.name!r}"

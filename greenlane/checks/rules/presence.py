@@ -116,8 +116,14 @@ def _lost_names(project: Project, lookup: _Lookup, view: LaneView, unit: str, fi
         if any(not vendors.of_header(target) and not is_standard(target) for target in strange):
             continue  # what the lane includes from elsewhere may declare it
         lost = lookup.names(other, unit) - lookup.names(view, unit)
-        if strange:  # a vendor's header may declare what only looks like the project's
-            lost = frozenset(name for name in lost if lookup.is_own(name))
+        if any(map(vendors.of_header, outside)):  # which may declare what only looks like the project's
+            fields = {
+                field.name
+                for path in other.reach(unit)
+                for entry in project.facts(other, path).classes
+                for field in entry.fields
+            }
+            lost = frozenset(name for name in lost - fields if lookup.is_own(name))
         if lost:
             _uses_of_lost(project, view, other, unit, lost, findings)
 

@@ -66,20 +66,14 @@ def _roots(project: Project, view: LaneView, path: str, facts: Facts, names: set
             others.update(view.reach(unit))
     else:
         others.update(view.reach(path))
-    for name in names - roots:
-        if any(
-            other != path and _mentions(project, view, other, name)
-            for other in project.mentioning(name)
-            if other in others
-        ):
-            roots.add(name)
+    others.discard(path)
+    for other in sorted(others):
+        if roots >= names:
+            break
+        roots |= names & project.facts(view, other).tokens
+        for define, _ in view.slice(other).defines:
+            roots.update(names.intersection(IDENTIFIER.findall(define.body)))
     return roots
-
-
-def _mentions(project: Project, view: LaneView, path: str, name: str) -> bool:
-    return name in project.facts(view, path).tokens or any(
-        name in IDENTIFIER.findall(define.body) for define, _ in view.slice(path).defines
-    )
 
 
 def _unreached(internal: list[Function], roots: set[str]) -> list[Function]:

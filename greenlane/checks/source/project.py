@@ -71,6 +71,7 @@ class Project:
             "read_files",
             "decorations",
             "defined_names",
+            "own_macros",
             "defines",
         ):
             self.__dict__.pop(name, None)
@@ -197,6 +198,7 @@ class Project:
                 {number: entries for number, entries in unparsed.items() if entries},
                 self.decorations,
                 self.defined_names,
+                self.own_macros,
                 drafts,
             ),
             data,
@@ -278,13 +280,27 @@ class Project:
         return frozenset(name.decode() for name in found)
 
     @cached_property
+    def build_words(self) -> frozenset[str]:
+        """Words of the build scripts, with and without the D of `-DNAME`."""
+        words = set(re.findall(r"[A-Za-z_]\w*", self.files.build_text))
+        return frozenset(words | {word[1:] for word in words if word[0] == "D"})
+
+    @cached_property
     def own_macros(self) -> frozenset[str]:
         """Macros that the sources define and nobody else does: no build script names them, no user overrides them."""
-        outside = set(re.findall(r"[A-Za-z_]\w*", self.files.build_text)) | set(self.config.macros) | self.universe
+        if self.base is not None:
+            return self.base.own_macros
+        outside = self.build_words | set(self.config.macros) | self.universe
         overridable: set[bytes] = set()
         for file in self.sources.values():
             overridable.update(_OVERRIDABLE.findall(file.data))
-        return self.defined_names - outside - {name.decode() for name in overridable}
+        defined = {
+            directive.argument.split("(")[0].split()[0]
+            for file in self.sources.values()
+            for directive in file.structure.directives
+            if directive.kind == "define" and directive.argument
+        }
+        return frozenset(defined - outside - {name.decode() for name in overridable})
 
     def mentioning(self, name: str) -> Iterator[str]:
         """Files that some lane reads in which a word stands, comments and directives included."""

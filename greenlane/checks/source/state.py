@@ -33,6 +33,7 @@ class State(NamedTuple):
     unparsed: dict[int, tuple[Unparsed, ...]]
     decorations: Decorations
     defined_names: frozenset[str]
+    own_macros: frozenset[str]
     drafts: dict[str, tuple[Any, ...]]  # what was found, by the file whose look led to it
 
 
