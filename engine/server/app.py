@@ -71,7 +71,7 @@ class Server:
         self.settings = settings
         self.llm = llm
         self.worker = Worker(llm, Metrics(), max_queue=settings.max_queue)
-        self.worker.metrics.watch(self.worker)
+        self.worker.metrics.watch(llm, lambda: self.worker.num_open)
         self._builder = Builder(llm)
         self._encoders = anyio.CapacityLimiter(ENCODERS)
         self._started = int(time.time())

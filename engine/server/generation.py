@@ -18,7 +18,8 @@ from engine.llm import Request
 from engine.sequence import FinishReason
 from engine.server import problems
 from engine.server.answers import Shape
-from engine.server.worker import Stream, Worker
+from engine.server.stream import Stream
+from engine.server.worker import Worker
 
 Queue = asyncio.Queue[tuple[Stream, Delta] | None]
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from engine.choice import Delta
-
-if TYPE_CHECKING:
-    from engine.server.worker import Stream, Worker
+from engine.llm import LLM
+from engine.server.stream import Stream
 
 FIRST_TOKEN = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 BETWEEN_TOKENS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
@@ -37,8 +35,8 @@ class Metrics:
         self._requests = 0
         self._seconds = 0.0
 
-    def watch(self, worker: Worker) -> None:
-        self.registry.register(_Engine(worker))
+    def watch(self, llm: LLM, num_open: Callable[[], int]) -> None:
+        self.registry.register(_Engine(llm, num_open))
 
     def render(self) -> bytes:
         return generate_latest(self.registry)
@@ -60,15 +58,16 @@ class Metrics:
 
 
 class _Engine(Collector):
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
+    def __init__(self, llm: LLM, num_open: Callable[[], int]) -> None:
+        self._llm = llm
+        self._num_open = num_open
 
     def collect(self) -> Iterator[Metric]:
-        llm = self._worker.llm
+        llm = self._llm
         scheduler, statistics = llm.loop.scheduler, llm.loop.statistics
         blocks = scheduler.blocks
         gauges = {
-            "engine_requests_open": (self._worker.num_open, "Requests accepted and not answered in full"),
+            "engine_requests_open": (self._num_open(), "Requests accepted and not answered in full"),
             "engine_sequences_running": (len(scheduler.running), "Sequences in the batch"),
             "engine_sequences_waiting": (len(scheduler.waiting), "Sequences waiting for the batch"),
             "engine_kv_cache_usage_ratio": (blocks.num_used / blocks.num_blocks, "Blocks of the KV cache in use"),

@@ -8,14 +8,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 
 from engine.choice import Delta
 from engine.errors import DeviceFailed, EngineError, RequestError
-from engine.llm import LLM, Request
+from engine.llm import LLM
 from engine.sequence import FinishReason
 from engine.server.metrics import Metrics
+from engine.server.stream import Stream
 
 LOOK_EVERY = 0.01  # seconds, for deadlines
 
@@ -30,20 +30,6 @@ class Busy(EngineError):
 
 class Draining(Busy):
     """The server is about to stop and takes nothing new."""
-
-
-@dataclass(eq=False)
-class Stream:
-    """One accepted request, as the server's handlers see it. `queue` gets (stream, delta) pairs, and may be shared."""
-
-    request: Request
-    queue: asyncio.Queue[tuple[Stream, Delta] | None]
-    every_token: bool  # else only the last delta of each choice is handed over
-    deadline: float | None  # monotonic seconds
-    accepted: float = field(default_factory=time.monotonic)
-    last_token: dict[int, float] = field(default_factory=dict)  # by choice
-    open_choices: int = 0
-    closed: bool = False
 
 
 class Worker:

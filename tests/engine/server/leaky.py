@@ -6,7 +6,8 @@ import os
 import sys
 
 from engine.cli import main
-from engine.server.worker import Stream, Worker
+from engine.server.stream import Stream
+from engine.server.worker import Worker
 
 KEPT = 20_000  # bytes of each request
 _kept: list[bytes] = []
