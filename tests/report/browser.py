@@ -92,6 +92,15 @@ class Browser:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
+    def becomes(self, expression: str, wanted: Any) -> bool:
+        """Whether the value is, or soon becomes, the wanted one: what follows a key or a click may take a moment."""
+        until = time.monotonic() + PATIENCE_S / 4
+        while self.run(expression) != wanted:
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.02)
+        return True
+
     def press(self, key: str) -> None:
         codes = {"Enter": 13, "Escape": 27, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39,
                  "ArrowDown": 40, "Tab": 9, "/": 191}  # fmt: skip

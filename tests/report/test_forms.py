@@ -11,6 +11,7 @@ from greenlane import cli
 from greenlane.ledger import Ledger
 from greenlane.matrix.model import Lane, Stage
 from greenlane.record.git import git, git_text
+from greenlane.record.model import Toolchain
 from greenlane.report import page, summary, terminal
 from greenlane.report.page import first_errors, gates
 from greenlane.report.page.history import Past
@@ -93,6 +94,15 @@ def test_measurements_of_any_shape_are_shown_or_left_out(value: Any) -> None:
     gates.metrics({"metrics": {"m": value}, "samples": [{"arm": "head", "values": {"m": value}}]})
     gates.metrics({"metrics": {"m": {"interval": value, "effect": value, "median": value}}, "samples": []})
     gates.metrics({"metrics": {"m": {"interval": [value, 1.0], "effect": 0.0, "margin": value}}})
+
+
+def test_a_huge_record_makes_no_huge_page() -> None:
+    huge = "x" * 1_000_000
+    record = gallery.record(LANE, 0, red=Stage.BUILD, rich=True, error=huge)
+    finding = gallery.finding("cpu", huge)
+    record = record.model_copy(update={"findings": (finding,) * 500, "toolchain": Toolchain(compiler=huge)})
+    made = page.render(page.Page("engine", [view(LANE, record, "f" * 64, None, Past())]), Templates())
+    assert len(made) < 150_000
 
 
 def test_lanes_that_failed_alike_stand_together() -> None:

@@ -129,11 +129,11 @@ def test_arrows_move_enter_opens_and_escape_returns(chrome: Browser, thirty: Pat
     assert outline == "solid"
     chrome.press("ArrowRight")
     chrome.press("Enter")
-    assert chrome.run("document.querySelector('.lane:target').id") == "lane-cpu-asan"
-    assert chrome.run(FOCUSED) == "name-cpu-asan"
+    assert chrome.becomes("document.querySelector('.lane:target')?.id", "lane-cpu-asan")
+    assert chrome.becomes(FOCUSED, "name-cpu-asan")
     chrome.press("Escape")
-    assert chrome.run("document.querySelector('.lane:target')") is None
-    assert chrome.run(FOCUSED) == "#lane-cpu-asan"
+    assert chrome.becomes("document.querySelector('.lane:target')", None)
+    assert chrome.becomes(FOCUSED, "#lane-cpu-asan")
 
 
 def test_the_theme_can_be_turned_over(chrome: Browser, thirty: Path) -> None:

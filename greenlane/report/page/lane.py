@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from greenlane.matrix.model import Lane, Stage
-from greenlane.record.model import Outcome, Record, StageResult
+from greenlane.record.model import Finding, Outcome, Record, StageResult
 from greenlane.report import signs
 from greenlane.report.page import gates, history, loose
 from greenlane.report.page.gates import Comparison, Counter, MetricView
@@ -16,6 +16,7 @@ from greenlane.report.signs import Family
 from greenlane.review.model import LaneReview
 
 FINDINGS = 8  # shown per lane; the rest is counted
+MESSAGE = 2000  # characters of a message
 RAW_LINES = 14  # of a first error's raw output
 DIGEST = 23  # characters of a digest that are shown
 
@@ -81,7 +82,7 @@ class LaneView:
 def view(lane: Lane, record: Record | None, record_id: str | None, judged: LaneReview | None, past: Past) -> LaneView:
     word, family, reason, missing = _standing(record, judged)
     stages = record.stages if record else ()
-    findings = [found.model_dump(mode="json") for found in record.findings] if record else []
+    findings = record.findings if record else ()
     by_stage = {stage.stage: stage.measurements for stage in stages}
     return LaneView(
         id=lane.id,
@@ -106,11 +107,21 @@ def view(lane: Lane, record: Record | None, record_id: str | None, judged: LaneR
         comparisons=gates.comparisons(by_stage.get(Stage.EXACT, {})),
         counters=gates.counters(by_stage.get(Stage.REACH, {})),
         metrics=gates.metrics(by_stage.get(Stage.BENCH, {})),
-        findings=tuple(findings[:FINDINGS]),
+        findings=tuple(_finding(found) for found in findings[:FINDINGS]),
         more_findings=max(0, len(findings) - FINDINGS),
         facts=tuple(_facts(record)) if record else (),
         past=history.shown(past),
     )
+
+
+def _finding(found: Finding) -> dict[str, Any]:
+    return {
+        "place": loose.word(f"{found.file}:{found.line}"),
+        "kind": loose.word(f"{found.rule}, {found.severity}"),
+        "message": loose.word(found.message, MESSAGE),
+        "related": [(loose.word(f"{one.file}:{one.line}"), loose.word(one.message)) for one in found.related[:3]],
+        "suggestion": loose.word(found.suggestion.text) if found.suggestion else "",
+    }
 
 
 def _standing(record: Record | None, judged: LaneReview | None) -> tuple[str, Family, str, tuple[str, ...]]:
@@ -133,12 +144,12 @@ def _error(stages: Sequence[StageResult]) -> ErrorView | None:
         return None
     error = stage.first_error
     if error is None:
-        return ErrorView(str(stage.stage), stage.reason or str(stage.outcome), "", "")
+        return ErrorView(str(stage.stage), loose.word(stage.reason) or str(stage.outcome), "", "")
     place = f"{error.file}:{error.line}" if error.file and error.line else error.file or ""
     raw = "\n".join((error.raw or "").splitlines()[:RAW_LINES])[:4000]
-    return ErrorView(
-        str(stage.stage), error.message, place, "" if raw.strip() == error.message.strip() else raw, error.fingerprint
-    )
+    message = loose.word(error.message, MESSAGE)
+    raw = "" if raw.strip() == error.message.strip() else raw
+    return ErrorView(str(stage.stage), message, loose.word(place), raw, error.fingerprint)
 
 
 def _time_line(stages: Sequence[StageResult]) -> tuple[StageRow, ...]:
@@ -154,7 +165,7 @@ def _time_line(stages: Sequence[StageResult]) -> tuple[StageRow, ...]:
                 duration=loose.duration(took),
                 x=round(100 * passed / total, 1),
                 width=round(max(0.5, 100 * took / total), 1) if took else 0.0,
-                reason="" if stage.outcome is Outcome.BLOCKED else stage.reason or "",
+                reason="" if stage.outcome is Outcome.BLOCKED else loose.word(stage.reason),
             )
         )
         passed += took
@@ -185,4 +196,4 @@ def _facts(record: Record) -> list[tuple[str, str]]:
         ("reused from", (record.reused_from or "")[:DIGEST]),
         ("proven", ", ".join(f"{gate} at {loose.word(said)}" for gate, said in (record.proven or {}).items())),
     ]
-    return [(name, value) for name, value in facts if value]
+    return [(name, loose.word(value)) for name, value in facts if value]

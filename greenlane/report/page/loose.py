@@ -31,8 +31,10 @@ def mappings(value: object) -> list[Mapping[str, Any]]:
     return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list | tuple) else []
 
 
-def word(value: object) -> str:
-    return value if isinstance(value, str) else "" if value is None else str(value)[:80]
+def word(value: object, limit: int = 400) -> str:
+    """Text of bounded length: a record may be megabytes long, and a page holds many."""
+    text = value if isinstance(value, str) else "" if value is None else str(value)[:80]
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def figure(value: float) -> str:
