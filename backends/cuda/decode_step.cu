@@ -14,14 +14,9 @@
 namespace vt::gpu::cuda {
 namespace {
 
-#ifndef STEP_PIECE
-#define STEP_PIECE 160
-#define STEP_DEPTH 4
-#endif
-
 constexpr int kThreads = kStreamWarps * 32;
-constexpr int kPieceChunks = STEP_PIECE;  // a multiple of a warp
-constexpr int kDepth = STEP_DEPTH;
+constexpr int kPieceChunks = 160;  // a multiple of a warp
+constexpr int kDepth = 4;
 constexpr int kHeld = 8;  // elements of the hidden state per thread
 constexpr int kMaxLayers = 80;
 constexpr int kMaxGroup = 8;

@@ -13,31 +13,28 @@ namespace vt::gpu::cuda {
 constexpr int kStreamWarps = 16;
 
 // A BF16 matrix and how it is cut. A block has rows blockIdx.x, blockIdx.x + gridDim.x, ..; a row has `per_row` pieces
-// of `length` chunks (eight inputs, 16 bytes); piece i of a block goes to warp i % kStreamWarps.
+// of `length` chunks (eight inputs, 16 bytes); piece i of a block goes to warp i % kStreamWarps. As per_row divides
+// kStreamWarps, a warp meets one piece of the inputs alone, which it keeps in registers.
 struct StreamShape {
   int units, more;  // rows of a block; the first `more` blocks have one more
   int row_bytes;
   int per_row;
   int length;
-  int step_rest;   // from one piece of a warp to its next: pieces within the row,
-  int step_bytes;  // and bytes,
-  int wrap_bytes;  // and bytes more where that crosses the end of the row
+  int step_bytes;  // from a piece of a warp to its next
 };
 
 // False where a row can't be cut into equal pieces of at most `most` chunks.
 inline bool cut(StreamShape& shape, std::int64_t rows, std::int64_t cols, int most, int blocks) {
-  const int chunks = static_cast<int>(cols / 8), fewest = (chunks + most - 1) / most;
-  int per_row = fewest;
-  while (per_row < 2 * fewest && chunks % per_row != 0) ++per_row;
-  if (cols % 8 != 0 || chunks % per_row != 0) return false;
+  const int chunks = static_cast<int>(cols / 8);
+  int per_row = 1;
+  while (per_row < kStreamWarps && chunks > per_row * most) per_row *= 2;
+  if (cols % 8 != 0 || chunks % per_row != 0 || chunks > per_row * most) return false;
   shape.units = static_cast<int>(rows / blocks);
   shape.more = static_cast<int>(rows % blocks);
   shape.row_bytes = chunks * 16;
   shape.per_row = per_row;
   shape.length = chunks / per_row;
-  shape.step_rest = kStreamWarps % per_row;
-  shape.step_bytes = kStreamWarps / per_row * blocks * shape.row_bytes + shape.step_rest * shape.length * 16;
-  shape.wrap_bytes = (blocks - 1) * shape.row_bytes;
+  shape.step_bytes = kStreamWarps / per_row * blocks * shape.row_bytes;
   return true;
 }
 
@@ -80,29 +77,22 @@ class WeightStream {
   // partial[i] = product of the block's piece i of the next part, the `index`-th, with its piece of x.
   __device__ StreamPart multiply(int index, const uint4* x, float* partial) {
     const StreamPart part = matrices_(index);
-    const int per_row = part.shape->per_row, length = part.shape->length, step_rest = part.shape->step_rest;
-    const int count = part.units * per_row;
-    int rest = next_ % per_row;
+    const int count = part.units * part.shape->per_row;
+    uint4 inputs[kLaneChunks];
+    int chunks[kLaneChunks];  // of a piece, this lane's; past its end the last one, times zero
+    take_inputs(x + next_ % part.shape->per_row * part.shape->length, part.shape->length, inputs, chunks);
     float earlier = 0.0f;  // of the piece before, not yet added up over the lanes
     for (; next_ < count; next_ += kStreamWarps) {
       wait();
-      const uint4* weights = ring_ + slot_ * kPieceChunks;
-      const uint4* inputs = x + rest * length;
-      uint4 w[kPieceChunks / 32], v[kPieceChunks / 32];
+      uint4 weights[kLaneChunks];
 #pragma unroll
-      for (int k = 0; k < kPieceChunks / 32; ++k) {
-        const int chunk = lane_ + 32 * k;
-        w[k] = v[k] = uint4{};
-        if (chunk < length) w[k] = weights[chunk], v[k] = inputs[chunk];
-      }
+      for (int k = 0; k < kLaneChunks; ++k) weights[k] = ring_[slot_ * kPieceChunks + chunks[k]];
       const float sum = tile_sum(earlier);
       if (lane_ == 0 && next_ >= kStreamWarps) partial[next_ - kStreamWarps] = sum;
-      earlier = dot(w, v);
+      earlier = dot(weights, inputs);
       __syncwarp();
       if (lane_ == 0) ask(slot_);
       if (++slot_ == kDepth) slot_ = 0, parity_ ^= 1;
-      rest += step_rest;
-      if (rest >= per_row) rest -= per_row;
     }
     const float sum = tile_sum(earlier);
     if (lane_ == 0 && next_ >= kStreamWarps) partial[next_ - kStreamWarps] = sum;
@@ -111,38 +101,44 @@ class WeightStream {
   }
 
  private:
+  static constexpr int kLaneChunks = kPieceChunks / 32;
+
   // The piece that a warp asks for next.
   struct Cursor {
     const unsigned char* at;
-    const StreamShape* shape;
-    int piece, count, rest, bytes;
+    int piece, count, bytes, step_bytes;
 
     __device__ void open(const StreamPart& part, int first) {
-      shape = part.shape;
-      const int unit = first / shape->per_row;
-      rest = first - unit * shape->per_row;
-      bytes = shape->length * 16;
-      at = part.first_row + static_cast<std::int64_t>(unit) * gridDim.x * shape->row_bytes + rest * bytes;
+      const StreamShape& shape = *part.shape;
+      const int unit = first / shape.per_row;
+      bytes = shape.length * 16;
+      step_bytes = shape.step_bytes;
+      at = part.first_row + static_cast<std::int64_t>(unit) * gridDim.x * shape.row_bytes +
+           (first - unit * shape.per_row) * bytes;
       piece = first;
-      count = part.units * shape->per_row;
-    }
-    __device__ void advance() {
-      piece += kStreamWarps;
-      at += shape->step_bytes;
-      rest += shape->step_rest;
-      if (rest >= shape->per_row) rest -= shape->per_row, at += shape->wrap_bytes;
+      count = part.units * shape.per_row;
     }
   };
 
-  __device__ float dot(const uint4 (&weights)[kPieceChunks / 32], const uint4 (&x)[kPieceChunks / 32]) const {
+  __device__ void take_inputs(const uint4* x, int length, uint4 (&inputs)[kLaneChunks],
+                              int (&chunks)[kLaneChunks]) const {
+#pragma unroll
+    for (int k = 0; k < kLaneChunks; ++k) {
+      const int chunk = lane_ + 32 * k;
+      chunks[k] = min(chunk, length - 1);
+      inputs[k] = chunk < length ? x[chunk] : uint4{};
+    }
+  }
+
+  __device__ float dot(const uint4 (&weights)[kLaneChunks], const uint4 (&inputs)[kLaneChunks]) const {
     float sums[4] = {};
 #pragma unroll
-    for (int k = 0; k < kPieceChunks / 32; ++k) {
-      float w[8], v[8];
+    for (int k = 0; k < kLaneChunks; ++k) {
+      float w[8], x[8];
       unpack(static_cast<const BFloat16*>(nullptr), weights[k], w);
-      unpack(static_cast<const BFloat16*>(nullptr), x[k], v);
+      unpack(static_cast<const BFloat16*>(nullptr), inputs[k], x);
 #pragma unroll
-      for (int i = 0; i < 8; ++i) sums[i % 4] = fmaf(w[i], v[i], sums[i % 4]);
+      for (int i = 0; i < 8; ++i) sums[i % 4] = fmaf(w[i], x[i], sums[i % 4]);
     }
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
   }
@@ -160,7 +156,8 @@ class WeightStream {
             "r"(to),
         "l"(ahead_.at), "r"(ahead_.bytes), "r"(barrier), "l"(policy_)
         : "memory");
-    ahead_.advance();
+    ahead_.piece += kStreamWarps;
+    ahead_.at += ahead_.step_bytes;
 #endif
   }
 
