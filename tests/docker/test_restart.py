@@ -29,11 +29,12 @@ class OwnDaemon:
 
     def start(self) -> None:
         binary = shutil.which("dockerd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
-        if binary is None or os.getuid() != 0:
-            pytest.skip("a daemon of the test's own needs dockerd and root")
+        if binary is None or os.getuid() != 0 or shutil.which("unshare") is None:
+            pytest.skip("a daemon of the test's own needs dockerd, unshare and root")
         places = ["--data-root", f"{self.folder}/data", "--exec-root", f"{self.folder}/exec", "--host", self.url]
         network = ["--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"]
-        command = [binary, *places, "--pidfile", f"{self.folder}/pid", *network]
+        # In a network namespace of its own: a daemon without a bridge removes the one that it finds, another daemon's.
+        command = ["unshare", "--net", binary, *places, "--pidfile", f"{self.folder}/pid", *network]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
         wait_for(self._answers, 60)
@@ -89,3 +90,10 @@ def test_a_daemon_restarted_beneath_a_lane_costs_no_more_than_the_stage_that_was
     assert done.returncode == 0, (done.stdout + done.stderr, time.monotonic() - began)
     assert "build kept from the run that was cut" in done.stdout
     assert not own.client().containers(all=True), "what the dead daemon left was swept"
+
+
+def test_the_tests_daemon_leaves_the_network_of_the_machine_alone(own: OwnDaemon) -> None:
+    before = {path.name for path in Path("/sys/class/net").iterdir()}
+    own.stop()
+    own.start()
+    assert {path.name for path in Path("/sys/class/net").iterdir()} == before
