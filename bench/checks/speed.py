@@ -3,7 +3,7 @@
     python bench/checks/speed.py [--files 500] [--repeat 3]
 
 The tree is made of the fixture's shapes: guarded dispatch, launchers, helpers, classes; about 265 lines a file.
-With --build the CPU lane of the same tree goes through g++ -fsyntax-only, for comparison.
+With --build the host units of the same five lanes go through g++ -O2, for comparison.
 """
 
 from __future__ import annotations
@@ -17,8 +17,16 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
+LANE_MACROS = {
+    "cpu": "",
+    "cuda80": "-DUSE_CUDA",
+    "cuda90": "-DUSE_CUDA",
+    "rocm1100": "-DUSE_HIP",
+    "rocm942": "-DUSE_HIP",
+}
 MATRIX = """version: 1
 constraints: ["at_most_one(USE_CUDA, USE_HIP)"]
 defaults: {include_dirs: [include]}
@@ -91,50 +99,81 @@ def write_tree(root: Path, count: int) -> None:
             )
 
 
-def run(root: Path, cache: Path) -> tuple[float, float]:
-    """Seconds and peak megabytes of one call of the command line."""
-    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(ROOT)}
+class Cost(NamedTuple):
+    wall_s: float
+    cpu_s: float  # of all processes
+    peak_mb: float
+
+
+def measured(words: list[str], root: Path, environment: dict[str, str]) -> Cost:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "greenlane", "check", "-C", str(root)], env=environment, stdout=subprocess.PIPE
-    )
-    said, _ = process.communicate()
+    ran = subprocess.run(words, cwd=root, env=environment, capture_output=True, text=True, check=False)
     took = time.perf_counter() - began
-    if process.returncode != 0:
-        sys.exit(f"the generated tree is not clean:\n{said.decode()[:2000]}")
-    return took, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if ran.returncode != 0:
+        sys.exit(f"{' '.join(words[:6])} failed:\n{(ran.stdout + ran.stderr)[:2000]}")
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Cost(took, cpu, after.ru_maxrss / 1024)
+
+
+def check(root: Path, cache: Path) -> Cost:
+    """One call of the command line, as an installed greenlane runs: with its bytecode on disk."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(ROOT)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    return measured([sys.executable, "-m", "greenlane", "check", "-C", str(root)], root, environment)
+
+
+def build(root: Path) -> Cost:
+    """The host units of all five lanes through g++ -O2, two at a time; device code needs toolkits and is left out."""
+    lines = ["all:" + "".join(f" {name}" for name in _objects(root))]
+    for lane, macro in LANE_MACROS.items():
+        for unit in sorted((root / "src").glob("*.cpp")):
+            lines.append(f"{lane}-{unit.stem}:\n\tg++ -std=c++20 -O2 -Iinclude {macro} -c {unit} -o /dev/null")
+    (root / "build.mk").write_text("\n".join(lines) + "\n")
+    return measured(["make", "-s", "-j2", "-f", "build.mk"], root, dict(os.environ))
+
+
+def _objects(root: Path) -> list[str]:
+    return [f"{lane}-{unit.stem}" for lane in LANE_MACROS for unit in sorted((root / "src").glob("*.cpp"))]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=500)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--build", action="store_true", help="compile the CPU lane's units for comparison")
+    parser.add_argument("--build", action="store_true", help="build the lanes' host units for comparison")
     arguments = parser.parse_args()
-    cold, warm, changed, peak = [], [], [], 0.0
+    costs: dict[str, list[Cost]] = {"cold": [], "warm": [], "one file changed": []}
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch) / "tree"
         root.mkdir()
         write_tree(root, arguments.files)
         sources = [path for path in root.rglob("*") if path.suffix in {".h", ".cpp", ".cu", ".hip"}]
         lines = sum(path.read_text().count("\n") for path in sources)
-        print(f"{len(sources)} files, {lines} lines, 5 lanes")
+        print(f"{len(sources)} files, {lines} lines, 5 lanes; load {os.getloadavg()[0]:.1f}")
+        check(root, Path(scratch) / "first")  # writes the bytecode
         for turn in range(arguments.repeat):
             cache = Path(scratch) / f"cache-{turn}"
-            took, peak = run(root, cache)
-            cold.append(took)
-            warm.append(run(root, cache)[0])
+            costs["cold"].append(check(root, cache))
+            costs["warm"].append(check(root, cache))
             unit = root / "src/unit_3.cpp"
             unit.write_text(unit.read_text() + f"\nint changed_{turn}() {{ return {turn}; }}\n")
-            changed.append(run(root, cache)[0])
-        for name, times in (("cold", cold), ("warm", warm), ("one file changed", changed)):
-            print(f"{name:17} {statistics.median(times):6.2f} s   ({min(times):.2f} to {max(times):.2f})")
-        print(f"peak memory       {peak:6.0f} MB")
+            costs["one file changed"].append(check(root, cache))
+        for name, taken in costs.items():
+            walls = [cost.wall_s for cost in taken]
+            cpu = statistics.median(cost.cpu_s for cost in taken)
+            print(
+                f"{name:17} {statistics.median(walls):6.2f} s  ({min(walls):.2f} to {max(walls):.2f}; CPU {cpu:.2f} s)"
+            )
+        print(f"peak memory       {max(cost.peak_mb for taken in costs.values() for cost in taken):6.0f} MB")
         if arguments.build:
-            began = time.perf_counter()
-            for unit in sorted((root / "src").glob("*.cpp")):
-                subprocess.run(["g++", "-std=c++20", "-fsyntax-only", "-Iinclude", str(unit)], cwd=root, check=True)
-            print(f"g++ -fsyntax-only {time.perf_counter() - began:6.2f} s, CPU lane alone, one process")
+            built = build(root)
+            print(f"build             {built.wall_s:6.2f} s  (CPU {built.cpu_s:.2f} s), host units of the five lanes")
+            for name, taken in costs.items():
+                wall = statistics.median(cost.wall_s for cost in taken)
+                cpu = statistics.median(cost.cpu_s for cost in taken)
+                print(f"build / {name:16} {built.wall_s / wall:6.1f}  (by CPU {built.cpu_s / cpu:.1f})")
 
 
 if __name__ == "__main__":

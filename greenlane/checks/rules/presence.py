@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 
 from greenlane.checks.findings import Findings
 from greenlane.checks.source import vendors
-from greenlane.checks.source.facts import Trait
+from greenlane.checks.source.facts import Facts, Trait
 from greenlane.checks.source.includes import is_standard
 from greenlane.checks.source.places import maybe_lost, occurrences
 from greenlane.checks.source.project import Project
@@ -73,6 +73,13 @@ class _Lookup:
             self._names[key] = frozenset().union(*(self.file_names(view, path) for path in view.reach(unit)))
         return self._names[key]
 
+    def fields(self, view: LaneView, unit: str) -> frozenset[str]:
+        """Names of members that are nothing else."""
+        facts = [self.project.facts(view, path) for path in view.reach(unit)]
+        fields = {field.name for known in facts for entry in known.classes for field in entry.fields}
+        names = self.project.names(view)
+        return frozenset(name for name in fields if not (names.has("functions", name) or names.has("macros", name)))
+
     def is_own(self, name: str) -> bool:
         """Whether no vendor would give something this name: snake case, of several words or of a family of names."""
         words = name.strip("_").split("_")
@@ -116,16 +123,11 @@ def _lost_names(project: Project, lookup: _Lookup, view: LaneView, unit: str, fi
         if any(not vendors.of_header(target) and not is_standard(target) for target in strange):
             continue  # what the lane includes from elsewhere may declare it
         lost = lookup.names(other, unit) - lookup.names(view, unit)
-        if any(map(vendors.of_header, outside)):  # which may declare what only looks like the project's
-            fields = {
-                field.name
-                for path in other.reach(unit)
-                for entry in project.facts(other, path).classes
-                for field in entry.fields
-            }
-            lost = frozenset(name for name in lost - fields if lookup.is_own(name))
+        if strange or (view.allowed != other.allowed and any(map(vendors.of_header, outside))):
+            # A vendor's header may declare what only looks like the project's.
+            lost = frozenset(name for name in lost if lookup.is_own(name))
         if lost:
-            _uses_of_lost(project, view, other, unit, lost, findings)
+            _uses_of_lost(project, lookup, view, other, unit, lost, findings)
 
 
 def _state(view: LaneView, unit: str) -> frozenset[tuple[str, object]]:
@@ -133,8 +135,15 @@ def _state(view: LaneView, unit: str) -> frozenset[tuple[str, object]]:
 
 
 def _uses_of_lost(
-    project: Project, view: LaneView, other: LaneView, unit: str, lost: frozenset[str], findings: Findings
+    project: Project,
+    lookup: _Lookup,
+    view: LaneView,
+    other: LaneView,
+    unit: str,
+    lost: frozenset[str],
+    findings: Findings,
 ) -> None:
+    fields = lookup.fields(other, unit)
     for path, life in view.reach(unit).items():
         if life != Life.LIVE:
             continue
@@ -148,7 +157,13 @@ def _uses_of_lost(
             ):
                 continue
             for line, column in occurrences(project, view, path, name):
+                if name in fields and not _is_in_member(facts, line):
+                    continue  # a plain word, which something else may be called
                 _report_lost(project, view, other, unit, path, (line, column), name, findings)
+
+
+def _is_in_member(facts: Facts, line: int) -> bool:
+    return any(function.has(Trait.MEMBER) and function.first <= line <= function.last for function in facts.functions)
 
 
 def _is_own(project: Project, view: LaneView, path: str, name: str) -> bool:

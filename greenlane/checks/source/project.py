@@ -106,8 +106,11 @@ class Project:
 
     # Slices and facts.
 
-    def load_facts(self) -> None:
-        """Parse, or know from earlier, every slice that some lane reads, and index what is in it."""
+    def load_facts(self, shared: dict[SliceKey, Facts] | None = None) -> None:
+        """Parse, or know from earlier, every slice that some lane reads, and index what is in it.
+
+        `shared` holds facts that another project of the same process knows already; it is added to.
+        """
         if self.base is not None:
             self._take_over(self.base)
             return
@@ -116,10 +119,13 @@ class Project:
         missing = {
             key: index.job(self.sources[path], key[2], self.decorations)
             for key, (_, path) in wanted.items()
-            if not (known and key in self.memory.numbers)
+            if not (known and key in self.memory.numbers) and key not in (shared or {})
         }
         fresh = index.run_all(missing)
         self._parsed = frozenset(fresh)
+        if shared is not None:
+            shared.update(fresh)
+            fresh = shared
         for number, (key, (view, path)) in enumerate(wanted.items()):
             self._facts[key] = fresh[key] if key in fresh else self.memory.facts(self.memory.numbers[key])
             self._slices.append(key)
