@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from greenlane.errors import GreenlaneError, MatrixError
 from greenlane.github import account as accounts
@@ -14,7 +15,7 @@ from greenlane.github import history
 from greenlane.github.comment import Place, place_of, renderer, say
 from greenlane.lanes.places import trust
 from greenlane.ledger import artifacts, ref
-from greenlane.record.git import commit_of
+from greenlane.record.git import commit_of, git
 from greenlane.report import summary
 from greenlane.report.comment import BUDGET
 from greenlane.report.markdown import plain
@@ -30,11 +31,11 @@ def command(arguments: argparse.Namespace) -> int:
     head = commit_of(place.repository, arguments.head)
     if head is None:
         raise MatrixError(f"--head {arguments.head}: no such commit here; check out with `fetch-depth: 0`")
+    base = beside(place.repository, head, arguments.base)
     if arguments.records.is_dir():  # no artifact at all makes no folder
-        _, refused = artifacts.take(place.ledger, arguments.records, trust())
-        for line in refused[:20]:
-            say(f"refused: {line}")
-    told = judged(place, head, arguments.base, events.text_of(events.read(os.environ)))
+        _take(place, arguments.records, head, base)
+    text = events.text_of(events.read(os.environ))
+    told = review(place.ledger, Asked(place.repository, place.matrix, base, head, text))
     for line in lines(told):
         print(line)
     if os.environ.get(summary.VARIABLE):
@@ -42,15 +43,23 @@ def command(arguments: argparse.Namespace) -> int:
     return exit_code(told)
 
 
-def judged(place: Place, head: str, base: str | None, text: str | None = None) -> Review:
-    """The review against the base. A push has none, so it is judged beside its parent: never beside itself, where its
-    own red would be found to be older than the change."""
-    beside = base or f"{head}^"
-    if commit_of(place.repository, beside) is None:
-        if base:
-            raise MatrixError(f"--base {base}: no such commit here; check out with `fetch-depth: 0`")
-        beside = head
-    return review(place.ledger, Asked(place.repository, place.matrix, beside, head, text))
+def beside(repository: Path, head: str, base: str | None) -> str:
+    """The commit that the head is judged beside. A push has no base, so that is its parent: never itself, where its own
+    red would be found to be older than the change."""
+    found = commit_of(repository, base or f"{head}^")
+    if found is None and base:
+        raise MatrixError(f"--base {base}: no such commit here; check out with `fetch-depth: 0`")
+    return found or head
+
+
+def _take(place: Place, records: Path, head: str, base: str) -> None:
+    """Records of the head, and of the base where the run is trusted, since a red reruns there."""
+    trusted = trust()
+    merge_base = git(place.repository, "merge-base", base, head, check=False).stdout.decode().strip()
+    commits = {head} if trusted == "fork" else {head, base, merge_base}
+    _, refused = artifacts.take(place.ledger, records, trusted, frozenset(commits))
+    for line in refused[:20]:
+        say(f"refused: {line}")
 
 
 def exit_code(told: Review) -> int:

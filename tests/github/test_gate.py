@@ -102,6 +102,22 @@ def test_it_fails_on_a_record_of_another_commit(run: Run) -> None:
     assert run.gate() == 4
 
 
+def test_a_red_of_the_base_that_the_run_itself_reran_excuses_it(run: Run) -> None:
+    for lane in LANES:
+        run.record(lane, error=ERROR if lane == "cpu" else None, file="src/norm.cpp")
+    run.record("cpu", commit="base", error=ERROR, file="src/norm.cpp")
+    assert run.gate() == 0
+
+
+def test_records_of_any_other_commit_are_refused(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    run.story.branch("elsewhere", "main")
+    run.story.commit("elsewhere", {"src/attn.cpp": "three\n"})
+    run.story.branch("change")
+    run.record("cpu", commit="elsewhere")
+    assert run.gate() == 4
+    assert "refused: " in capsys.readouterr().err
+
+
 def test_it_fails_on_a_forks_own_word(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     for lane in LANES:
         run.record(lane)
