@@ -182,7 +182,7 @@ def test_a_strangers_own_run_is_shown_and_proves_nothing(told: tuple[Telling, di
     telling.commit("stranger", "A note")
     with contextlib.redirect_stdout(io.StringIO()):
         assert telling.run("cpu", by="fork", merge=True) == 0
-    shown = Comment(*telling.review("Builds clean on cpu."))
+    shown = Comment(*telling.review("Builds clean on cpu.\n\nRow: PORT-CPU\nTested on: a desk\n"))
     telling.branch("change")
     assert shown.code == 4
     assert "⚪ not-run" in lane(shown, "cpu") and "_by the fork_" in lane(shown, "cpu")
