@@ -122,6 +122,14 @@ def test_a_green_lane_below_its_requirement_is_not_shown_as_green() -> None:
     assert (shown.word, shown.family, shown.missing) == ("incomplete", "none", ("built",))
 
 
+def test_a_page_says_which_gates_were_proven() -> None:
+    proof = {"proven": True, "how": "faults/a.patch", "commit": "a" * 40}
+    record = gallery.record(LANE, 0, red=None, rich=False).model_copy(update={"proven": {"exact": proof, "reach": 3}})
+    told = dict(view(LANE, record, None, None, Past()).facts)["proven"]
+    assert "exact went red when it was broken (faults/a.patch, aaaaaaaaaa)" in told
+    assert "reach did not notice" in told
+
+
 def test_damaged_records_are_passed_over(tmp_path: Path) -> None:
     matrix = gallery.filled(tmp_path / "engine", gallery.SMALL, history=1)
     ledger = Ledger(matrix.parent / ".greenlane" / "ledger")

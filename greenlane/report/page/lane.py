@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -194,6 +194,12 @@ def _facts(record: Record) -> list[tuple[str, str]]:
         ("tree", digests.tree[:DIGEST]),
         ("lane", digests.lane[:DIGEST]),
         ("reused from", (record.reused_from or "")[:DIGEST]),
-        ("proven", ", ".join(f"{gate} at {loose.word(said)}" for gate, said in (record.proven or {}).items())),
+        ("proven", ", ".join(_proof(gate, loose.mapping(said)) for gate, said in (record.proven or {}).items())),
     ]
     return [(name, loose.word(value)) for name, value in facts if value]
+
+
+def _proof(gate: str, said: Mapping[str, Any]) -> str:
+    """A gate that was broken on purpose, and whether it noticed."""
+    noticed = "went red when it was broken" if said.get("proven") is True else "did not notice that it was broken"
+    return f"{gate} {noticed} ({loose.word(said.get('how'))}, {loose.word(said.get('commit'))[:10]})"
