@@ -41,9 +41,9 @@ def command(arguments: argparse.Namespace) -> int:
         outcome.add_coverage(Path(os.environ[COVERAGE]), counted)
     if FINDINGS in wanted and arguments.sanitize:
         outcome.write(wanted[FINDINGS], {"schema": 1, "findings": found})
-    errors = sum(finding["severity"] == "error" for finding in found)
-    if status == 0 and errors:
-        raise LaneRed(f"emulate: the sanitizer found {errors} {'error' if errors == 1 else 'errors'} (see above)")
+    if status == 0 and (errors := [finding for finding in found if finding["severity"] == "error"]):
+        first = f"{errors[0]['message']}, in {errors[0]['kernel']} at {errors[0]['source']}"
+        raise LaneRed(f"emulate: the sanitizer found {len(errors)} error{'s'[: len(errors) > 1]}; the first: {first}")
     return status
 
 

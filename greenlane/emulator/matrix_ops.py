@@ -44,7 +44,8 @@ def _wmma(one: Instruction, registers: Registers, found: re.Match[str]) -> str:
     result, depth, kind = found[1], found[2], found[3]
     target, a = one.operands[:2]
     negated = any(op_sel(one, "neg_lo", 3)) and not kind.startswith("iu")
-    if negated or any(op_sel(one, "neg_hi", 3)) or "clamp" in one.modifiers or registers.lanes != 32:
+    clamped = "clamp" in one.modifiers
+    if negated or any(op_sel(one, "neg_hi", 3)) or (clamped and result != "i32") or registers.lanes != 32:
         raise UnknownInstruction(one.text, "modifier or wave64")
     gfx12 = "true" if registers.generation == 12 else "false"
     sources, results = len(registers.names(a)), len(registers.names(target))
@@ -55,7 +56,9 @@ def _wmma(one: Instruction, registers: Registers, found: re.Match[str]) -> str:
         call = f"U32 d[{results}] = {{{copies}}}; wmma16<{gfx12}, Number::{_NUMBERS[kind]}>(a, b, c, d, {upper});"
     else:
         left, right = _wmma_numbers(one, kind)
-        call = f"U32 d[8]; wmma32<{gfx12}, {depth}, {left}, {right}, {_SUMS[result]}>(a, b, c, d);"
+        sums = "" if clamped else f", {_SUMS[result]}"
+        function = "wmma32_clamped" if clamped else "wmma32"
+        call = f"U32 d[8]; {function}<{gfx12}, {depth}, {left}, {right}{sums}>(a, b, c, d);"
     return f"{{ {held} {call} {_write(target, registers)} }}"
 
 

@@ -78,3 +78,10 @@ def test_unknown_instruction_is_refused_by_name(text: str) -> None:
 def test_padding_behind_a_kernel_is_no_instruction() -> None:
     kernel = [instruction("s_endpgm"), instruction("v_illegal"), instruction("s_code_end")]
     assert [one.mnemonic for one in without_padding(kernel)] == ["s_endpgm"]
+
+
+def test_integer_tiles_may_saturate_and_others_may_not() -> None:
+    tile = "v_wmma_i32_16x16x16_iu8 v[0:7], v[8:11], v[12:15], v[16:23] neg_lo:[1,1,0] clamp"
+    assert "wmma32_clamped<false, 16, Number::kI8, Number::kI8>(a, b, c, d)" in translated(tile)
+    with pytest.raises(UnknownInstruction):
+        translated("v_wmma_f32_16x16x16_f16 v[0:7], v[8:15], v[16:23], v[24:31] clamp")

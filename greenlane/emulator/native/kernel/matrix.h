@@ -36,6 +36,9 @@ inline Sum fused(Sum a, Sum b, Sum c) {
 inline i32 fused(i32 a, i32 b, i32 c) {
   return (i32)((u32)a * (u32)b + (u32)c);
 }
+inline i64 fused(i64 a, i64 b, i64 c) {
+  return a * b + c;
+}
 
 // 16x16 result. Depth elements lie in each lane; on gfx11 both halves of the wave hold the same rows, on gfx12 the
 // upper half holds the second half of the depth.
@@ -79,6 +82,23 @@ inline void wmma32(const U32 (&a)[Registers], const U32 (&b)[Registers], const U
   __builtin_memcpy(sums, c, sizeof sums);
   wmma<Gfx12, Depth, A, B, Sum>(left, right, sums);
   __builtin_memcpy(d, sums, sizeof sums);
+}
+
+// The same for integers, with sums that stop at the ends of 32 bits.
+template <bool Gfx12, int Depth, Number A, Number B, int Registers>
+inline void wmma32_clamped(const U32 (&a)[Registers], const U32 (&b)[Registers], const U32 (&c)[8], U32 (&d)[8]) {
+  u32 left[Registers][kLanes], right[Registers][kLanes];
+  spill(a, left);
+  spill(b, right);
+  i64 sums[8][kLanes];
+  for (int reg = 0; reg < 8; reg++)
+    for (int lane = 0; lane < kLanes; lane++) sums[reg][lane] = (i32)c[reg][lane];
+  wmma<Gfx12, Depth, A, B, i64>(left, right, sums);
+  for (int reg = 0; reg < 8; reg++)
+    for (int lane = 0; lane < kLanes; lane++) {
+      const i64 sum = sums[reg][lane], low = INT32_MIN, high = INT32_MAX;
+      d[reg][lane] = (u32)(sum < low ? low : sum > high ? high : sum);
+    }
 }
 
 // Halves as sums: on gfx11 one per register, in the half that `upper` names; on gfx12 two per register.
