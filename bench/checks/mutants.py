@@ -72,15 +72,16 @@ class Near:
     """Looks at the mutated file, what reads it, what it reads and what names its renamed function: never finds more
     than a whole run would. Facts of slices that stay the same are kept between mutants."""
 
-    def __init__(self, matrix: Matrix, root: Path) -> None:
+    def __init__(self, matrix: Matrix, root: Path, cache: Path) -> None:
         self._matrix = matrix
         self._root = root
+        self._cache = cache
         self._facts: dict[SliceKey, Facts] = {}
 
     def report(self, mutant: Mutant) -> checking.Report:
         config = ChecksConfig.model_validate(dict(self._matrix.checks))
         found = collecting.collect(self._root, lambda path: first_match(config.exclude, path) is not None)
-        project = Project(self._matrix, found, config, Cache(None))
+        project = Project(self._matrix, found, config, Cache(self._cache))
         project.load_facts(self._facts)
         paths = {mutant.file, *(project.mentioning(mutant.name) if mutant.name else ())}
         for view in project.views_of(mutant.file):
@@ -321,7 +322,7 @@ def run(
     matrix = load(matrix_file)
     project, clean = analyse(matrix, root, scratch / "cache")
     before = identities(clean)
-    near = Near(matrix, root)
+    near = Near(matrix, root, scratch / "cache")
     outcomes: list[Outcome] = []
     harmless = 0
     for mutant in in_turn(project, seed):
@@ -361,6 +362,7 @@ def main() -> None:
     parser.add_argument("--verdicts", type=Path, help="what an earlier --judge found; added to where there is a judge")
     parser.add_argument("--judge-only", action="store_true", help="fill the file of --verdicts and check nothing")
     parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--scratch", type=Path, help="folder that keeps what was parsed for the next call")
     given = parser.parse_args()
     judge = Judge(given.judge, given.tree) if given.judge else None
     with tempfile.TemporaryDirectory() as scratch:
@@ -375,7 +377,7 @@ def main() -> None:
             given.count,
             given.seed,
             Verdicts(given.verdicts, judge),
-            Path(scratch),
+            given.scratch or Path(scratch),
             not given.judge_only,
             given.verbose,
         )

@@ -19,7 +19,7 @@ from greenlane.checks.source.index import SliceKey
 from greenlane.checks.source.memory import Memory, directives_digest
 from greenlane.checks.source.names import Index, LaneNames, Lazy
 from greenlane.checks.source.scope import Scopes
-from greenlane.checks.source.slices import Life
+from greenlane.checks.source.slices import Life, tested
 from greenlane.checks.source.state import LaneState, State, Writer, digest
 from greenlane.checks.source.view import LaneView
 from greenlane.checks.source.worlds import Worlds, atoms, macro, parse_formula
@@ -32,7 +32,6 @@ _READ_OF_A_LANE = (
     "sources", "include_dirs", "defines", "env",
 )  # fmt: skip
 _DEFINED = re.compile(rb"#[ \t]*define[ \t]+([A-Za-z_]\w*)")
-_OVERRIDABLE = re.compile(rb"#[ \t]*(?:ifndef|if[ \t]+!defined)[ \t(]+([A-Za-z_]\w*)")
 Made = TypeVar("Made")
 
 
@@ -297,16 +296,16 @@ class Project:
         if self.base is not None:
             return self.base.own_macros
         outside = self.build_words | set(self.config.macros) | self.universe
-        overridable: set[bytes] = set()
+        own: set[str] = set()
+        defaults: set[str] = set()
         for file in self.sources.values():
-            overridable.update(_OVERRIDABLE.findall(file.data))
-        defined = {
-            directive.argument.split("(")[0].split()[0]
-            for file in self.sources.values()
-            for directive in file.structure.directives
-            if directive.kind == "define" and directive.argument
-        }
-        return frozenset(defined - outside - {name.decode() for name in overridable})
+            before = ""
+            for directive in file.structure.directives:
+                name = re.split(r"[\s(]", directive.argument, maxsplit=1)[0] if directive.kind == "define" else ""
+                if name:
+                    (defaults if before == name else own).add(name)
+                before = tested(directive) or ""
+        return frozenset(own - defaults - outside)
 
     def mentioning(self, name: str) -> Iterator[str]:
         """Files that some lane reads in which a word stands, comments and directives included."""

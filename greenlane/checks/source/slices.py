@@ -51,16 +51,17 @@ def include_guard(structure: Structure) -> Guard | None:
         return None
     opener, define, last = directives[0], directives[1], directives[-1]
     chain = structure.chains[0]
-    tested = _tested(opener)
-    if tested is None or define.kind != "define" or chain.last != last.line or len(chain.arms) != 1:
+    name = tested(opener)
+    if name is None or define.kind != "define" or chain.last != last.line or len(chain.arms) != 1:
         return None
     parsed = parse_define(define)
     if parsed is None or parsed.params is not None or (parsed.body and not parsed.body.isdigit()):
         return None
-    return Guard(tested, parsed.name, opener.line, 0)
+    return Guard(name, parsed.name, opener.line, 0)
 
 
-def _tested(directive: Directive) -> str | None:
+def tested(directive: Directive) -> str | None:
+    """The macro that a directive asks to be undefined."""
     words = directive.argument.replace("(", " ").replace(")", " ").split()
     if directive.kind == "ifndef" and len(words) == 1:
         return words[0]
