@@ -1,4 +1,4 @@
-"""Registers and spills of every HIP kernel: `python -m bench.gpu.resources gfx1100 gfx90a` in an image with clang and HIP.
+"""Registers and spills of every HIP kernel: `python -m bench.gpu.resources gfx1100` in an image with clang and HIP.
 
 Compiles csrc/gpu once per architecture, prints the most registers a source file's kernels need and what they spill, and
 ends with 1 if any kernel spills vector registers or the compiler warns.
