@@ -40,6 +40,8 @@ def test_functions_that_only_call_each_other_are_unused(check: Checker) -> None:
         "static int a() { return 1; }\n#ifdef NOBODY_KNOWS\nint b() { return a(); }\n#endif\n",
         "static int a() { return 1; }\nint (*b)() = &a;\n",
         "static inline int a() { return 1; }\n",
+        "static constexpr int a(int n) { return n; }\nstatic int a(int n, int m) { return n + m; }\n"
+        "template <int N, int M = a(2, 3)>\nstatic int b() { return N; }\nint c() { return b<1>(); }\n",
         "int f() {\n  int used = 1;\n#pragma omp parallel for num_threads(used)\n  for (int i = 0; i < 3; ++i) {}\n"
         "  return 0;\n}\n",
     ],

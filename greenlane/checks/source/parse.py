@@ -100,6 +100,7 @@ class _Reader:
         self.deadline = deadline
         self.functions: list[Function] = []
         self.ranges: list[tuple[int, int, int]] = []  # start, end, index of internal definitions
+        self.heads: set[str] = set()  # identifiers in front of the bodies of internal functions, their own names aside
         self.bodies: list[tuple[int, int, int]] = []  # start, end, index of all definitions
 
     def facts(self, found: dict[str, list[Node]]) -> Facts:
@@ -263,7 +264,9 @@ class _Reader:
             )
             if traits & Trait.INTERNAL:
                 self.ranges.append((read.outer.start_byte, end, index))
-        elif traits & Trait.INTERNAL:
+        if traits & Trait.INTERNAL:
+            self.heads.update(set(IDENTIFIER.findall(self.code, read.outer.start_byte, read.params_end)) - {read.name})
+        if traits & Trait.INTERNAL and not defines:
             self.ranges.append((read.outer.start_byte, node.end_byte, -1))
         self.functions.append(
             Function(
@@ -307,7 +310,7 @@ class _Reader:
                 parts.append(self.code[at:start])
             at = max(at, end)
         parts.append(self.code[at:])
-        return frozenset(IDENTIFIER.findall("\n".join(parts)))
+        return frozenset(self.heads.union(IDENTIFIER.findall("\n".join(parts))))
 
     def _enclosing(self, offset: int) -> int:
         """Index of the innermost definition around an offset, -1 outside of all."""
