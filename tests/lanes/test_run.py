@@ -180,6 +180,19 @@ def processes_in(folder: Path) -> str:
     return "\n".join(found)
 
 
+def test_a_build_tree_is_kept_while_the_lane_is_configured_in_the_same_way(project: Project) -> None:
+    stages = {**STAGES, "build": "echo x >> {build}/kept; wc -l < {build}/kept"}
+    project.write(stages=stages)
+    for said in ("1", "2"):
+        (project.root / "a.cpp").write_text(f"int a{said};\n")
+        assert project.greenlane("run", "cpu", "--until", "build").returncode == 4
+        log = project.root / ".greenlane/lanes/cpu/logs/build.log"
+        assert log.read_text().splitlines()[-1] == said
+    project.write(stages={**stages, "configure": "echo configured with another compiler"})
+    project.greenlane("run", "cpu", "--until", "build")
+    assert log.read_text().splitlines()[-1] == "1", "what was configured otherwise is not built upon"
+
+
 def test_a_half_written_state_is_not_trusted(project: Project) -> None:
     state = project.root / ".greenlane/lanes/cpu/state.json"
     state.parent.mkdir(parents=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from greenlane.lanes import untrusted
+from greenlane.lanes.build_tree import renew_if_configured_otherwise
 from greenlane.lanes.commands import run_commands
 from greenlane.lanes.context import Context, Ended
 from greenlane.ledger.store import write_durably
@@ -12,6 +13,7 @@ COMPILE_COMMANDS = "compile_commands.json"
 
 
 def run(context: Context) -> Ended:
+    renew_if_configured_otherwise(context)
     ended = run_commands(context, Stage.CONFIGURE, env={"CMAKE_EXPORT_COMPILE_COMMANDS": "ON"})
     written = untrusted.read_bytes(context.host.build, COMPILE_COMMANDS)
     if written is not None:
