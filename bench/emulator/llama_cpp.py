@@ -106,7 +106,7 @@ def counted(op: str, output: str, code: int, limit_s: int) -> Counts:
     said = next((line for line in reversed(lines) if "greenlane emulate:" in line or "symbol lookup" in line), "")
     return Counts(
         op=op,
-        passed=sum(": OK" in line for line in lines),
+        passed=sum("): OK" in line for line in lines),
         failed=failed,
         unsupported=sum("not supported" in line for line in lines),
         end=ends.get(code, said or f"exit code {code}"),
