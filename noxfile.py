@@ -31,6 +31,7 @@ TEST_TOOLS = [
     "gguf>=0.10",
     "safetensors>=0.4",
     "jsonschema>=4.20",
+    "check-jsonschema>=0.29",
 ]
 SERVER_TOOLS = ["openai>=1.40", "schemathesis>=4.0"]
 LINT_TOOLS = ["ruff>=0.6", "mypy>=1.11", "clang-format>=18", "types-PyYAML", "pytest>=8"]
