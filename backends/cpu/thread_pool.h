@@ -1,4 +1,5 @@
-// Threads that wait for the next op by spinning a little while before they sleep.
+// Threads that wait for the next op by spinning a little while before they sleep. Nobody waits for a thread that the
+// kernel doesn't run: whoever is there takes the shares that are left.
 #pragma once
 
 #include <atomic>
@@ -18,10 +19,11 @@ class ThreadPool {
 
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Calls `work(thread, threads)` once on every thread and returns when all are done. `work` must not throw.
+  // Calls `work(share, shares)` for as many shares as there are threads and returns when all are done. `work` must not
+  // throw.
   template <typename Work>
   void run(const Work& work) {
-    run_erased([](const void* self, int thread, int threads) { (*static_cast<const Work*>(self))(thread, threads); },
+    run_erased([](const void* self, int share, int shares) { (*static_cast<const Work*>(self))(share, shares); },
                &work);
   }
 
@@ -33,9 +35,9 @@ class ThreadPool {
       work(std::int64_t{0}, total);
       return;
     }
-    run([&](int thread, int threads) {
-      const std::int64_t begin = total * thread / threads;
-      const std::int64_t end = total * (thread + 1) / threads;
+    run([&](int share, int shares) {
+      const std::int64_t begin = total * share / shares;
+      const std::int64_t end = total * (share + 1) / shares;
       if (begin < end) work(begin, end);
     });
   }
@@ -54,10 +56,11 @@ class ThreadPool {
   }
 
  private:
-  using Call = void (*)(const void* work, int thread, int threads);
+  using Call = void (*)(const void* work, int share, int shares);
 
   void run_erased(Call call, const void* work);
-  void serve(int thread);
+  void serve();
+  void take_shares();
 
   std::vector<std::thread> workers_;
   Call call_ = nullptr;
@@ -65,7 +68,8 @@ class ThreadPool {
   bool stopping_ = false;
   alignas(64) std::atomic<std::uint32_t> round_{0};
   alignas(64) std::atomic<std::uint32_t> sleepers_{0};
-  alignas(64) std::atomic<std::int32_t> busy_{0};
+  alignas(64) std::atomic<std::uint64_t> ticket_{0};  // round, then the next share in the low 16 bits
+  alignas(64) std::atomic<std::int32_t> done_{0};     // shares of this round
 };
 
 }  // namespace cpu

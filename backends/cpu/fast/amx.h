@@ -10,18 +10,14 @@ namespace cpu::fast {
 bool amx_available();
 bool amx_bf16_available();
 
-// Two groups of one layout at once: tiles[i][t][lane] = sixteen outputs of groups[i] for tokens 0..count.
-using MultiplyPair = void (*)(const std::uint8_t* const (&groups)[2], const Activations& x, std::int64_t count,
-                              float* const (&tiles)[2]);
-
 // Takes over from the vector kernels where it is faster. Null for layouts that it doesn't compute.
-extern const std::array<MultiplyPair, static_cast<std::size_t>(Layout::count)> kAmxMultiply;
+extern const std::array<Multiply, static_cast<std::size_t>(Layout::count)> kAmxMultiply;
 
 // Wider products are left to the vector kernels.
 constexpr std::int64_t kAmxMaxInputs = 1 << 15;
 
 // Fewer tokens than this are left to the vector kernels.
-constexpr std::int64_t kAmxTokens = 5;
+constexpr std::int64_t kAmxTokens = 13;
 
 // Whether attention of this shape is this unit's.
 bool amx_attends(std::int64_t head_dim, bool half);

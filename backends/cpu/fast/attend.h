@@ -24,12 +24,11 @@ LANES_INLINE void score(const AttentionTile& tile, std::int64_t blocks) {
     F32x16 sum[Queries] = {};
     for (std::int64_t d = 0; d < tile.head_dim; ++d) {
       const F32x16 key = load_cached<Half>(keys, d * kLanes);
-#pragma GCC unroll 6
-      for (int i = 0; i < Queries; ++i) sum[i] = isa::fma(key, all(tile.q[i][d]), sum[i]);
+      unrolled<Queries>([&](auto i) LANES_LAMBDA { sum[i] = isa::fma(key, all(tile.q[i][d]), sum[i]); });
     }
-    for (int i = 0; i < Queries; ++i) {
+    unrolled<Queries>([&](auto i) LANES_LAMBDA {
       store_lanes(tile.scores + i * tile.score_stride + block * kLanes, sum[i] * tile.scale);
-    }
+    });
   }
 }
 
@@ -58,21 +57,18 @@ LANES_INLINE void mix(const AttentionTile& tile, std::int64_t first, std::int64_
     const std::int64_t count = longest - block * kLanes < kLanes ? longest - block * kLanes : kLanes;
     for (std::int64_t position = 0; position < count; ++position) {
       F32x16 value[Vectors];
-#pragma GCC unroll 4
-      for (int v = 0; v < Vectors; ++v) {
+      unrolled<Vectors>([&](auto v) LANES_LAMBDA {
         value[v] = load_cached<Half>(values, position * tile.head_dim + first + v * kLanes);
-      }
-#pragma GCC unroll 6
-      for (int i = 0; i < Queries; ++i) {
+      });
+      unrolled<Queries>([&](auto i) LANES_LAMBDA {
         const F32x16 share = all(shares[i * tile.score_stride + position]);
-#pragma GCC unroll 4
-        for (int v = 0; v < Vectors; ++v) sum[i][v] = isa::fma(share, value[v], sum[i][v]);
-      }
+        unrolled<Vectors>([&](auto v) LANES_LAMBDA { sum[i][v] = isa::fma(share, value[v], sum[i][v]); });
+      });
     }
   }
-  for (int i = 0; i < Queries; ++i) {
-    for (int v = 0; v < Vectors; ++v) store_lanes(tile.out[i] + first + v * kLanes, sum[i][v]);
-  }
+  unrolled<Queries>([&](auto i) LANES_LAMBDA {
+    unrolled<Vectors>([&](auto v) LANES_LAMBDA { store_lanes(tile.out[i] + first + v * kLanes, sum[i][v]); });
+  });
 }
 
 template <bool Half, int Queries>

@@ -105,7 +105,7 @@ bool amx_attends(std::int64_t, bool) {
   return false;
 }
 void amx_attend(const AttentionTile&) {}
-const std::array<MultiplyPair, static_cast<std::size_t>(Layout::count)> kAmxMultiply{};
+const std::array<Multiply, static_cast<std::size_t>(Layout::count)> kAmxMultiply{};
 #endif
 
 }  // namespace cpu::fast

@@ -19,11 +19,11 @@ void quantise(const float* x, std::int64_t inputs, const QuantisedRow& out) {
       typedef std::int8_t I8x16 __attribute__((vector_size(16)));
       store_lanes(out.quants + b * kBlock + i * kLanes, __builtin_convertvector(quants, I8x16));
       const std::int32_t sum = sum_of(quants);
-      out.sums[2 * b + i] = sum;
+      out.sums[(2 * b + i) * kPanel] = sum;
       total += sum;
     }
-    out.scales[b] = scale;
-    out.scaled_sums[b] = scale * static_cast<float>(total);
+    out.scales[b * kPanel] = scale;
+    out.scaled_sums[b * kPanel] = scale * static_cast<float>(total);
   }
 }
 

@@ -7,6 +7,8 @@
 
 namespace cpu::fast::isa {
 
+constexpr int kTokens = 4;  // that meet a block of weights while it is in registers
+
 typedef float F32x8 __attribute__((vector_size(32)));
 
 struct Halves {

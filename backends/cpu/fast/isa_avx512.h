@@ -7,6 +7,8 @@
 
 namespace cpu::fast::isa {
 
+constexpr int kTokens = 8;  // that meet a block of weights while it is in registers
+
 // sum[lane] += four bytes of w times the four signed bytes of x
 template <int Bits>
 LANES_INLINE I32x16 dot4(I32x16 sum, U8x64 w, std::int32_t x) {

@@ -7,6 +7,8 @@
 
 namespace cpu::fast::isa {
 
+constexpr int kTokens = 4;  // that meet a block of weights while it is in registers
+
 // The instruction multiplies signed by signed. Eight-bit weights are unsigned here: 128 less makes them signed, and 128
 // times the activations is added back.
 template <int Bits>

@@ -6,13 +6,13 @@
 
 namespace cpu::fast::isa {
 
+constexpr int kTokens = 1;  // that meet a block of weights while it is in registers
+
 template <int Bits>
 LANES_INLINE I32x16 dot4(I32x16 sum, U8x64 w, std::int32_t x) {
-  std::int8_t four[4];
-  std::memcpy(four, &x, 4);
-  for (int lane = 0; lane < kLanes; ++lane) {
-    for (int i = 0; i < 4; ++i) sum[lane] += w[4 * lane + i] * four[i];
-  }
+  // The bytes of a lane are a little-endian number's, as everywhere in this backend.
+  const auto lanes = reinterpret_cast<I32x16>(w);
+  for (int i = 0; i < 4; ++i) sum += (lanes >> (8 * i) & 255) * static_cast<std::int8_t>(x >> (8 * i));
   return sum;
 }
 

@@ -8,27 +8,48 @@
 
 namespace cpu::fast {
 
+constexpr int kPanel = 16;  // tokens whose scales lie side by side
+
+// Of one panel's tokens, block by block.
+struct Panel {
+  const float* scales;       // (inputs / 32, 16)
+  const float* scaled_sums;  // (inputs / 32, 16) scale times the sum of the block's quants
+  const std::int32_t* sums;  // (inputs / 32, 2, 16) sums of the quants of each half block
+
+  // To the next block.
+  void next() {
+    scales += kPanel;
+    scaled_sums += kPanel;
+    sums += 2 * kPanel;
+  }
+};
+
 // Tokens rounded to eight bits in blocks of 32 inputs, and as they came. Memory holds a multiple of 16 tokens.
 struct Activations {
   const float* values;  // (tokens) rows `value_stride` floats apart
   std::int64_t value_stride;
   std::int64_t inputs;
   const std::int8_t* quants;  // (tokens, inputs)
-  const float* scales;        // (tokens, inputs / 32)
-  const float* scaled_sums;   // (tokens, inputs / 32) scale times the sum of the block's quants
-  const std::int32_t* sums;   // (tokens, inputs / 16) sums of the quants of each half block
+  Panel panels;               // of all tokens, panel after panel
+
+  // That of a token, which becomes its first one.
+  Panel panel(std::int64_t token) const {
+    const std::int64_t at = token / kPanel * kPanel * (inputs / kBlock) + token % kPanel;
+    return {panels.scales + at, panels.scaled_sums + at,
+            panels.sums + token / kPanel * kPanel * (inputs / kBlock) * 2 + token % kPanel};
+  }
 };
 
+// Where the blocks of one token go; scales and sums kPanel apart.
 struct QuantisedRow {
   std::int8_t* quants;  // (inputs)
-  float* scales;        // (inputs / 32)
-  float* scaled_sums;   // (inputs / 32)
-  std::int32_t* sums;   // (inputs / 16)
+  float* scales;
+  float* scaled_sums;
+  std::int32_t* sums;
 };
 
-// tile[t][lane] = sixteen outputs of one group for tokens first..first + count.
-using Multiply = void (*)(const std::uint8_t* group, const Activations& x, std::int64_t first, std::int64_t count,
-                          float* tile);
+// tile[t][lane] = sixteen outputs of one group for tokens 0..count.
+using Multiply = void (*)(const std::uint8_t* group, const Activations& x, std::int64_t count, float* tile);
 
 // Queries that share keys and values: each (token, head) of one request and one kv head.
 struct AttentionTile {

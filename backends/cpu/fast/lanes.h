@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
 namespace cpu::fast {
 
@@ -16,6 +18,7 @@ typedef std::uint8_t U8x64 __attribute__((vector_size(64)));
 typedef std::uint16_t U16x16 __attribute__((vector_size(32)));
 
 #define LANES_INLINE [[gnu::always_inline]] inline
+#define LANES_LAMBDA __attribute__((always_inline))
 
 template <typename Vector>
 LANES_INLINE Vector load_lanes(const void* from) {
@@ -29,11 +32,19 @@ LANES_INLINE void store_lanes(void* to, const Vector& value) {
   std::memcpy(to, &value, sizeof(Vector));
 }
 
-LANES_INLINE F32x16 all(float value) {
-  return F32x16{} + value;
+LANES_INLINE F32x16 all(float v) {
+  return F32x16{v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, v};
 }
-LANES_INLINE I32x16 all(std::int32_t value) {
-  return I32x16{} + value;
+LANES_INLINE I32x16 all(std::int32_t v) {
+  return I32x16{v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, v};
+}
+
+// Calls body(0), body(1).. with constants: arrays that are indexed by them stay in registers.
+template <int Count, typename Body>
+LANES_INLINE void unrolled(const Body& body) {
+  const auto each = [&]<int... I>(std::integer_sequence<int, I...>)
+                        LANES_LAMBDA { (body(std::integral_constant<int, I>{}), ...); };
+  each(std::make_integer_sequence<int, Count>{});
 }
 
 }  // namespace cpu::fast

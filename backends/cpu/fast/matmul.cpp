@@ -11,8 +11,7 @@
 namespace cpu::fast {
 namespace {
 
-constexpr std::int64_t kChunk = 512;   // tokens
-constexpr std::int64_t kPadding = 16;  // tokens that a kernel may read beyond the last
+constexpr std::int64_t kChunk = 512;  // tokens
 constexpr std::int64_t kManyTokens = 16;
 constexpr std::int64_t kRunsPerThread = 8;
 
@@ -23,7 +22,7 @@ std::size_t aligned(std::int64_t bytes) {
 // Rounds a chunk of tokens, shared among the threads where there are many.
 Activations quantise(CpuQueue& queue, const vt::Tensor& x) {
   const std::int64_t inputs = x.cols();
-  const std::int64_t rows = (x.rows() + kPadding - 1) / kPadding * kPadding;
+  const std::int64_t rows = (x.rows() + kPanel - 1) / kPanel * kPanel;
   const std::int64_t blocks = inputs / kBlock;
   const std::size_t quant_bytes = aligned(rows * inputs);
   const std::size_t scale_bytes = aligned(rows * blocks * 4);
@@ -34,20 +33,19 @@ Activations quantise(CpuQueue& queue, const vt::Tensor& x) {
   auto* sums = reinterpret_cast<std::int32_t*>(memory + quant_bytes + 2 * scale_bytes);
   queue.pool.split(x.rows(), 8, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
+      const std::int64_t panel = row / kPanel * kPanel * blocks;
       kernels().quantise(x.row<const float>(row), inputs,
                          {.quants = quants + row * inputs,
-                          .scales = scales + row * blocks,
-                          .scaled_sums = scaled_sums + row * blocks,
-                          .sums = sums + row * blocks * 2});
+                          .scales = scales + panel + row % kPanel,
+                          .scaled_sums = scaled_sums + panel + row % kPanel,
+                          .sums = sums + 2 * panel + row % kPanel});
     }
   });
   return {.values = x.as<const float>(),
           .value_stride = x.stride[0] / static_cast<std::int64_t>(sizeof(float)),
           .inputs = inputs,
           .quants = quants,
-          .scales = scales,
-          .scaled_sums = scaled_sums,
-          .sums = sums};
+          .panels = {.scales = scales, .scaled_sums = scaled_sums, .sums = sums}};
 }
 
 Activations as_they_are(const vt::Tensor& x) {
@@ -55,19 +53,15 @@ Activations as_they_are(const vt::Tensor& x) {
           .value_stride = x.stride[0] / static_cast<std::int64_t>(sizeof(float)),
           .inputs = x.cols(),
           .quants = nullptr,
-          .scales = nullptr,
-          .scaled_sums = nullptr,
-          .sums = nullptr};
+          .panels = {}};
 }
 
-Multiply kernel_for(Layout layout) {
-  return kernels().multiply[static_cast<std::size_t>(layout)];
-}
-
-// Null where the vector kernels do it.
-MultiplyPair pair_kernel_for(Layout layout, std::int64_t tokens, std::int64_t inputs) {
-  if (tokens < kAmxTokens || inputs > kAmxMaxInputs || !amx_available()) return nullptr;
-  return kAmxMultiply[static_cast<std::size_t>(layout)];
+Multiply kernel_for(Layout layout, std::int64_t tokens, std::int64_t inputs) {
+  const auto index = static_cast<std::size_t>(layout);
+  if (tokens >= kAmxTokens && inputs <= kAmxMaxInputs && amx_available() && kAmxMultiply[index]) {
+    return kAmxMultiply[index];
+  }
+  return kernels().multiply[index];
 }
 
 // Calls `work(group, tile)` for every group; each thread has a tile of its own.
@@ -92,31 +86,15 @@ void multiply_chunk(CpuQueue& queue, const vt::MatmulArgs& args, const vt::Tenso
   const vt::Tensor& weight = args.weight.tensor;
   const auto layout = static_cast<Layout>(args.weight.layout);
   const Activations activations = is_float(layout) ? as_they_are(x) : quantise(queue, x);
-  const auto* packed = weight.as<const std::uint8_t>();
+  const Multiply multiply = kernel_for(layout, x.rows(), x.cols());
   const std::int64_t bytes = group_bytes(layout, weight.cols());
-  const std::int64_t groups = groups_of(weight.rows());
   const std::int64_t stride = out.stride[0] / static_cast<std::int64_t>(sizeof(float));
   const auto* bias = args.bias.as<const float>();
-  const auto put = [&](std::int64_t group, const float* tile) {
+  each_group(queue, groups_of(weight.rows()), x.rows(), 1, [&](std::int64_t group, float* tile) {
     const std::int64_t row = group * kGroup;
+    multiply(weight.as<const std::uint8_t>() + group * bytes, activations, x.rows(), tile);
     kernels().store(tile, x.rows(), bias ? bias + row : nullptr, out.as<float>() + row, stride,
                     static_cast<int>(std::min<std::int64_t>(kGroup, weight.rows() - row)));
-  };
-  if (const MultiplyPair multiply = pair_kernel_for(layout, x.rows(), x.cols())) {
-    each_group(queue, (groups + 1) / 2, x.rows(), 2, [&](std::int64_t pair, float* tile) {
-      const std::int64_t first = 2 * pair;
-      const std::int64_t second = std::min(first + 1, groups - 1);
-      float* second_tile = tile + x.rows() * kGroup;
-      multiply({packed + first * bytes, packed + second * bytes}, activations, x.rows(), {tile, second_tile});
-      put(first, tile);
-      if (second != first) put(second, second_tile);
-    });
-    return;
-  }
-  const Multiply multiply = kernel_for(layout);
-  each_group(queue, groups, x.rows(), 1, [&](std::int64_t group, float* tile) {
-    multiply(packed + group * bytes, activations, 0, x.rows(), tile);
-    put(group, tile);
   });
 }
 
@@ -131,15 +109,12 @@ void gated_chunk(CpuQueue& queue, const vt::MatmulSiluMulArgs& args, const vt::T
   const std::int64_t gate_bytes = group_bytes(gate_layout, x.cols());
   const std::int64_t up_bytes = group_bytes(up_layout, x.cols());
   const std::int64_t stride = out.stride[0] / static_cast<std::int64_t>(sizeof(float));
-  const MultiplyPair both = gate_layout == up_layout ? pair_kernel_for(gate_layout, x.rows(), x.cols()) : nullptr;
+  const Multiply gate = kernel_for(gate_layout, x.rows(), x.cols());
+  const Multiply up = kernel_for(up_layout, x.rows(), x.cols());
   each_group(queue, groups_of(rows), x.rows(), 2, [&](std::int64_t group, float* tile) {
     float* up_tile = tile + x.rows() * kGroup;
-    if (both) {
-      both({gates + group * gate_bytes, ups + group * up_bytes}, activations, x.rows(), {tile, up_tile});
-    } else {
-      kernel_for(gate_layout)(gates + group * gate_bytes, activations, 0, x.rows(), tile);
-      kernel_for(up_layout)(ups + group * up_bytes, activations, 0, x.rows(), up_tile);
-    }
+    gate(gates + group * gate_bytes, activations, x.rows(), tile);
+    up(ups + group * up_bytes, activations, x.rows(), up_tile);
     kernels().store_gated(tile, up_tile, x.rows(), out.as<float>() + group * kGroup, stride,
                           static_cast<int>(std::min<std::int64_t>(kGroup, rows - group * kGroup)));
   });

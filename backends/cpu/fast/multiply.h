@@ -2,13 +2,13 @@
 // integers of a block are exact, then one fused multiply-add per block (and one for its minimum).
 #pragma once
 
+#include <algorithm>
+
 #include "fast/kernels.h"
 #include "fast/unpack.h"
 
 namespace cpu::fast {
 namespace {
-
-constexpr int kTokens = 4;  // that meet a block while it is in registers
 
 LANES_INLINE std::int32_t four_bytes(const std::int8_t* from) {
   std::int32_t value;
@@ -16,43 +16,45 @@ LANES_INLINE std::int32_t four_bytes(const std::int8_t* from) {
   return value;
 }
 
+// What `Vectors` vectors of a block give with one token's bytes, after `start`.
+template <int Bits, int Vectors>
+LANES_INLINE I32x16 dot_product(std::int32_t start, const U8x64* w, const std::int8_t* quants) {
+  I32x16 sum = all(start);
+  unrolled<Vectors>([&](auto g) LANES_LAMBDA { sum = isa::dot4<Bits>(sum, w[g], four_bytes(quants + 4 * g)); });
+  return sum;
+}
+
 template <Layout L, int Tokens>
 LANES_INLINE void multiply_tokens(const std::uint8_t* group, const Activations& x, std::int64_t first, float* tile) {
   constexpr PackedFormat format = packed_format(L);
   const std::int64_t blocks = x.inputs / kBlock;
+  const std::int8_t* quants = x.quants + first * x.inputs;
+  Panel panel = x.panel(first);
   F32x16 sum[Tokens] = {};
-  for (std::int64_t b = 0; b < blocks; ++b, group += format.block_bytes()) {
+  for (std::int64_t b = 0; b < blocks; ++b, group += format.block_bytes(), quants += kBlock, panel.next()) {
     U8x64 w[8];
     unpack<format.bits>(group, w);
     const F32x16 scale = load_scales(group + format.quant_bytes());
     const F32x16 last = load_scales(group + format.block_bytes() - 32);  // minima, or scales of the second half
-#pragma GCC unroll 4
-    for (int t = 0; t < Tokens; ++t) {
-      const std::int8_t* quants = x.quants + (first + t) * x.inputs + b * kBlock;
-      const float x_scale = x.scales[(first + t) * blocks + b];
-      const std::int32_t* sums = x.sums + ((first + t) * blocks + b) * 2;
+    unrolled<Tokens>([&](auto t) LANES_LAMBDA {
+      const std::int8_t* own = quants + t * x.inputs;
+      const float x_scale = panel.scales[t];
+      const std::int32_t half_sums[2] = {panel.sums[t], panel.sums[kPanel + t]};
       if constexpr (format.scale_sets == 2) {
-        I32x16 low = all(-format.offset * sums[0]);
-        I32x16 high = all(-format.offset * sums[1]);
-#pragma GCC unroll 4
-        for (int g = 0; g < 4; ++g) {
-          low = isa::dot4<format.bits>(low, w[g], four_bytes(quants + 4 * g));
-          high = isa::dot4<format.bits>(high, w[g + 4], four_bytes(quants + 16 + 4 * g));
-        }
+        const I32x16 low = dot_product<format.bits, 4>(-format.offset * half_sums[0], w, own);
+        const I32x16 high = dot_product<format.bits, 4>(-format.offset * half_sums[1], w + 4, own + 16);
         sum[t] = isa::fma(scale * x_scale, isa::from_int(low), sum[t]);
         sum[t] = isa::fma(last * x_scale, isa::from_int(high), sum[t]);
+      } else if constexpr (format.has_minimum()) {
+        sum[t] = isa::fma(scale * x_scale, isa::from_int(dot_product<format.bits, 8>(0, w, own)), sum[t]);
+        sum[t] = isa::fma(last, all(panel.scaled_sums[t]), sum[t]);
       } else {
-        I32x16 dot = all(-format.offset * (sums[0] + sums[1]));
-#pragma GCC unroll 8
-        for (int g = 0; g < 8; ++g) dot = isa::dot4<format.bits>(dot, w[g], four_bytes(quants + 4 * g));
+        const I32x16 dot = dot_product<format.bits, 8>(-format.offset * (half_sums[0] + half_sums[1]), w, own);
         sum[t] = isa::fma(scale * x_scale, isa::from_int(dot), sum[t]);
-        if constexpr (format.has_minimum()) {
-          sum[t] = isa::fma(last, all(x.scaled_sums[(first + t) * blocks + b]), sum[t]);
-        }
       }
-    }
+    });
   }
-  for (int t = 0; t < Tokens; ++t) store_lanes(tile + t * kLanes, sum[t]);
+  unrolled<Tokens>([&](auto t) LANES_LAMBDA { store_lanes(tile + t * kLanes, sum[t]); });
 }
 
 template <Layout L>
@@ -76,24 +78,22 @@ LANES_INLINE void multiply_float_tokens(const std::uint8_t* group, const Activat
   F32x16 sum[Tokens][kChains] = {};
   std::int64_t i = 0;
   for (; i + kChains <= x.inputs; i += kChains) {
-#pragma GCC unroll 4
-    for (int chain = 0; chain < kChains; ++chain) {
+    unrolled<kChains>([&](auto chain) LANES_LAMBDA {
       const F32x16 w = load_floats<L>(group + (i + chain) * kBytes);
-#pragma GCC unroll 4
-      for (int t = 0; t < Tokens; ++t) {
+      unrolled<Tokens>([&](auto t) LANES_LAMBDA {
         sum[t][chain] = isa::fma(w, all(x.values[(first + t) * x.value_stride + i + chain]), sum[t][chain]);
-      }
-    }
+      });
+    });
   }
-  for (int chain = 0; i + chain < x.inputs; ++chain) {
+  unrolled<kChains>([&](auto chain) LANES_LAMBDA {
+    if (i + chain >= x.inputs) return;
     const F32x16 w = load_floats<L>(group + (i + chain) * kBytes);
-    for (int t = 0; t < Tokens; ++t) {
+    unrolled<Tokens>([&](auto t) LANES_LAMBDA {
       sum[t][chain] = isa::fma(w, all(x.values[(first + t) * x.value_stride + i + chain]), sum[t][chain]);
-    }
-  }
-  for (int t = 0; t < Tokens; ++t) {
-    store_lanes(tile + t * kLanes, (sum[t][0] + sum[t][1]) + (sum[t][2] + sum[t][3]));
-  }
+    });
+  });
+  unrolled<Tokens>(
+      [&](auto t) LANES_LAMBDA { store_lanes(tile + t * kLanes, (sum[t][0] + sum[t][1]) + (sum[t][2] + sum[t][3])); });
 }
 
 template <Layout L, int Tokens>
@@ -106,10 +106,16 @@ LANES_INLINE void multiply_some(const std::uint8_t* group, const Activations& x,
 }
 
 template <Layout L>
-void multiply(const std::uint8_t* group, const Activations& x, std::int64_t first, std::int64_t count, float* tile) {
+void multiply(const std::uint8_t* group, const Activations& x, std::int64_t count, float* tile) {
+  constexpr int kMost = is_float(L) ? std::min(isa::kTokens, 4) : isa::kTokens;
   std::int64_t t = 0;
-  for (; t + kTokens <= count; t += kTokens) multiply_some<L, kTokens>(group, x, first + t, tile + t * kLanes);
-  for (; t < count; ++t) multiply_some<L, 1>(group, x, first + t, tile + t * kLanes);
+  for (; t + kMost <= count; t += kMost) multiply_some<L, kMost>(group, x, t, tile + t * kLanes);
+  if constexpr (kMost > 4) {
+    for (; t + 4 <= count; t += 4) multiply_some<L, 4>(group, x, t, tile + t * kLanes);
+  }
+  if constexpr (kMost > 1) {
+    for (; t < count; ++t) multiply_some<L, 1>(group, x, t, tile + t * kLanes);
+  }
 }
 
 constexpr std::array<Multiply, static_cast<std::size_t>(Layout::count)> kMultiply{
