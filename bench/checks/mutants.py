@@ -278,6 +278,9 @@ class Verdicts:
         self._judge = judge
         self._known: dict[str, str | None] = json.loads(file.read_text()) if file is not None and file.exists() else {}
 
+    def knows(self, mutant: Mutant) -> bool:
+        return mutant.key in self._known
+
     def breaks(self, project: Project, root: Path, mutant: Mutant) -> str | None:
         """Whether a lane stops building; without a judge and a file every mutant counts as one that does."""
         if mutant.key in self._known:
@@ -330,7 +333,7 @@ def run(
             break
         said = verdicts.breaks(project, root, mutant)
         if said is None:
-            harmless += 1
+            harmless += verdicts.knows(mutant)
             continue
         with broken(root, mutant):
             report = near.report(mutant) if check else clean
