@@ -117,9 +117,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arch", default="gfx1100")
     parser.add_argument("--work", type=Path, help="keeps sources, build and cache")
-    parser.add_argument(
-        "--op", action="append", default=[], help="an operation (repeatable); default: quick ones"
-    )
+    parser.add_argument("--op", action="append", default=[], help="an operation (repeatable); default: quick ones")
     parser.add_argument("--cases", help="regular expression on a case's parameters")
     parser.add_argument("--limit", type=int, default=300, help="seconds for each operation")
     parser.add_argument("--json", action="store_true")
