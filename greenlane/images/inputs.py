@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import configparser
+import contextlib
 import hashlib
 import json
 import os
@@ -16,6 +18,7 @@ from greenlane.matrix.model import Image
 CERTIFICATES = "GREENLANE_CA_CERTIFICATES"
 # Where a host already tells its Python tools which certificates to trust, in the order of being asked.
 TRUSTED_BY = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
+PIP_CONFIGURATION = "/etc/pip.conf"
 INDEX = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL")
 PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
 NEVER = (".git", ".greenlane", "__pycache__", ".nox")
@@ -92,7 +95,7 @@ def certificates(environment: Mapping[str, str]) -> bytes | None:
     named = environment.get(CERTIFICATES)
     if named == "":
         return None
-    path = named or next((environment[name] for name in TRUSTED_BY if environment.get(name)), None)
+    path = named or next((environment[name] for name in TRUSTED_BY if environment.get(name)), _of_pip(environment))
     if path is None:
         return None
     try:
@@ -101,6 +104,15 @@ def certificates(environment: Mapping[str, str]) -> bytes | None:
         if named is None:
             return None
         raise EnvironmentMissing(f"{CERTIFICATES}={path}: {error.strerror}; name a PEM file") from error
+
+
+def _of_pip(environment: Mapping[str, str]) -> str | None:
+    """`cert` of the host's pip configuration; a later file wins, as with pip."""
+    home = Path(environment.get("HOME") or "/nonexistent")
+    known = configparser.RawConfigParser()
+    with contextlib.suppress(configparser.Error, OSError, UnicodeDecodeError):
+        known.read([PIP_CONFIGURATION, home / ".pip/pip.conf", home / ".config/pip/pip.conf"])
+    return known.get("global", "cert", fallback=None)
 
 
 def _is_a_dockerfile(name: str) -> bool:

@@ -65,7 +65,8 @@ def test_a_proxys_password_is_in_no_command_line(project: Path) -> None:
     assert not any("word" in part for part in command)
 
 
-def test_the_hosts_authorities_come_in_by_the_option(project: Path) -> None:
+def test_the_hosts_authorities_come_in_by_the_option(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("greenlane.images.inputs.PIP_CONFIGURATION", str(project / "pip.conf"))
     (project / "own.pem").write_text("own")
     (project / "pip.pem").write_text("pip")
     own, pip = str(project / "own.pem"), str(project / "pip.pem")
@@ -75,6 +76,9 @@ def test_the_hosts_authorities_come_in_by_the_option(project: Path) -> None:
     assert certificates({"PIP_CERT": pip, CERTIFICATES: ""}) is None
     with pytest.raises(EnvironmentMissing, match="name a PEM file"):
         certificates({CERTIFICATES: "/nonexistent.pem"})
+    (project / "pip.conf").write_text(f"[global]\ncert = {pip}\n")
+    assert certificates({}) == b"pip"
+    assert certificates({"SSL_CERT_FILE": own}) == b"own"
 
 
 def test_certificates_lie_where_the_dockerfiles_copy_them_from(project: Path) -> None:
