@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +13,23 @@ from greenlane.matrix import load
 
 ROOT = Path(__file__).parents[2]
 CORPUS = "504,3575,282,4649,314"  # "The capital of France is"
+
+
+def image_of(arch: str, root: Path) -> str:
+    lane = load(root / "matrix.yaml").lane(f"rocm-{arch}")
+    assert lane is not None, f"no lane rocm-{arch}"
+    [image] = images_of([lane], root)
+    return image
+
+
+def run_in(
+    image: str, command: Sequence[str], places: Mapping[Path, str], variables: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command in an image with no network; `places` are folders and where they lie inside."""
+    flags = [word for path, inside in places.items() for word in ("-v", f"{path}:{inside}")]
+    flags += [word for name, value in variables.items() for word in ("-e", f"{name}={value}")]
+    docker = ["docker", "run", "--rm", "--network=none", "--entrypoint", command[0], *flags, image]
+    return subprocess.run([*docker, *command[1:]], capture_output=True, text=True, check=False)
 
 
 @dataclass
@@ -24,9 +42,7 @@ class Engine:
     image: str = field(init=False)
 
     def __post_init__(self) -> None:
-        lane = load(self.root / "matrix.yaml").lane(f"rocm-{self.arch}")
-        assert lane is not None, f"no lane rocm-{self.arch}"
-        [self.image] = images_of([lane], self.root)
+        self.image = image_of(self.arch, self.root)
 
     @property
     def prefix(self) -> Path:
@@ -49,10 +65,7 @@ class Engine:
             "ENGINE_DEVICE": "rocm",
             "GREENLANE_EMULATOR_CACHE_DIR": "/cache",
         }
-        flags = [word for path, inside in places.items() for word in ("-v", f"{path}:{inside}")]
-        flags += [word for name, value in (known | variables).items() for word in ("-e", f"{name}={value}")]
-        docker = ["docker", "run", "--rm", "--network=none", "--entrypoint", command[0], *flags, self.image]
-        return subprocess.run([*docker, *command[1:]], capture_output=True, text=True, check=False)
+        return run_in(self.image, command, places, known | variables)
 
     def emulate(self, *command: str, sanitize: bool = False, **variables: str) -> subprocess.CompletedProcess[str]:
         options = ["--arch", self.arch, *(["--sanitize"] if sanitize else [])]

@@ -19,17 +19,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from greenlane.lanes.images import images_of
-from greenlane.matrix import load
+from bench.emulator.engine import ROOT, image_of, run_in
 
-ROOT = Path(__file__).parents[2]
 PACKAGE = "llama-cpp-python==0.3.36"
 PROJECT = ROOT / "tests" / "nightly" / "emulator_llama_cpp"
 FAST = ("SQR", "SCALE", "RMS_NORM", "SOFT_MAX", "ROPE", "GET_ROWS", "ARGSORT", "SUM_ROWS", "CPY", "SILU")
 BUILD = (
-    "cmake -S /project -B /work/build -G Ninja -DLLAMA_CPP=/work/llama.cpp -DCMAKE_BUILD_TYPE=Release"
+    "cmake -S /project -B /kept/build -G Ninja -DLLAMA_CPP=/kept/llama.cpp -DCMAKE_BUILD_TYPE=Release"
     " -DCMAKE_HIP_ARCHITECTURES={arch} -DCMAKE_HIP_COMPILER=clang++-21 -DCMAKE_CXX_COMPILER=clang++-21"
-    " -DCMAKE_C_COMPILER=clang-21 -DCMAKE_HIP_FLAGS=-gline-tables-only && cmake --build /work/build -j {jobs}"
+    " -DCMAKE_C_COMPILER=clang-21 -DCMAKE_HIP_FLAGS=-gline-tables-only && cmake --build /kept/build -j {jobs}"
 )
 
 
@@ -61,14 +59,9 @@ def sources(work: Path) -> None:
 
 
 def in_image(work: Path, arch: str, script: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    lane = load(ROOT / "matrix.yaml").lane(f"rocm-{arch}")
-    assert lane is not None, f"no lane rocm-{arch}"
-    [image] = images_of([lane], ROOT)
-    places = {work: "/work", PROJECT: "/project:ro", ROOT / "greenlane": "/tool/greenlane:ro"}
-    flags = [word for path, inside in places.items() for word in ("-v", f"{path}:{inside}")]
-    flags += [word for name, value in variables.items() for word in ("-e", f"{name}={value}")]
-    command = ["docker", "run", "--rm", "--network=none", "--entrypoint", "bash", *flags, image, "-c", script]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    """Runs a script in the lane's image, where /kept is `work`."""
+    places = {work: "/kept", PROJECT: "/project:ro", ROOT / "greenlane": "/tool/greenlane:ro"}
+    return run_in(image_of(arch, ROOT), ["bash", "-c", script], places, variables)
 
 
 def build(work: Path, arch: str) -> None:
@@ -79,16 +72,16 @@ def build(work: Path, arch: str) -> None:
 
 def run(work: Path, arch: str, op: str, limit_s: int, cases: str | None) -> Counts:
     """One operation's cases, for as long as the limit allows."""
-    libraries = "/work/build:/work/build/ggml/src:/work/build/ggml/src/ggml-hip"
+    libraries = "/kept/build:/kept/build/ggml/src:/kept/build/ggml/src/ggml-hip"
     select = f"-p '{cases}'" if cases else ""
-    test = f"/work/build/test-backend-ops test -b ROCm0 -o {op} {select}"
+    test = f"/kept/build/test-backend-ops test -b ROCm0 -o {op} {select}"
     done = in_image(
         work,
         arch,
         f"timeout {limit_s} python3 -m greenlane emulate --arch {arch} -- {test} 2>&1",
         PYTHONPATH="/tool",
         LD_LIBRARY_PATH=libraries,
-        GREENLANE_EMULATOR_CACHE_DIR="/work/cache",
+        GREENLANE_EMULATOR_CACHE_DIR="/kept/cache",
     )
     return counted(op, done.stdout, done.returncode, limit_s)
 
