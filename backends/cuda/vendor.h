@@ -165,6 +165,19 @@ inline bool overlaps_launches() {
   return supported;
 }
 
+template <typename... Parameters, typename... Arguments>
+void launch_with(cudaLaunchAttribute attribute, bool attributed, void (*kernel)(Parameters...), dim3 blocks,
+                 dim3 threads, unsigned shared_bytes, StreamHandle stream, Arguments&&... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = blocks;
+  config.blockDim = threads;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = attributed ? 1 : 0;
+  check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...), "launch");
+}
+
 // Launches with programmatic stream serialisation: the kernel may start before its predecessor ends, so every kernel
 // calls wait_for_predecessor() before it touches what an earlier one wrote or reads.
 template <typename... Parameters, typename... Arguments>
@@ -173,14 +186,8 @@ void launch_kernel(void (*kernel)(Parameters...), dim3 blocks, dim3 threads, uns
   cudaLaunchAttribute overlap{};
   overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   overlap.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = blocks;
-  config.blockDim = threads;
-  config.dynamicSmemBytes = shared_bytes;
-  config.stream = stream;
-  config.attrs = &overlap;
-  config.numAttrs = overlaps_launches() ? 1 : 0;
-  check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...), "launch");
+  launch_with(overlap, overlaps_launches(), kernel, blocks, threads, shared_bytes, stream,
+              std::forward<Arguments>(arguments)...);
 }
 
 // All blocks run at once, so that they may wait for one another; the launch fails where they can't.
@@ -190,14 +197,7 @@ void launch_cooperative(void (*kernel)(Parameters...), dim3 blocks, dim3 threads
   cudaLaunchAttribute cooperative{};
   cooperative.id = cudaLaunchAttributeCooperative;
   cooperative.val.cooperative = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = blocks;
-  config.blockDim = threads;
-  config.dynamicSmemBytes = shared_bytes;
-  config.stream = stream;
-  config.attrs = &cooperative;
-  config.numAttrs = 1;
-  check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...), "launch");
+  launch_with(cooperative, true, kernel, blocks, threads, shared_bytes, stream, std::forward<Arguments>(arguments)...);
 }
 
 template <typename... Parameters>
