@@ -202,7 +202,7 @@ def callees_renamed(project: Project) -> Iterator[Mutant]:
                     function.line,
                     ((function.line, text),),
                     function.name,
-                    tuple(view.id for view in views if view.lane.macros.get(macro) not in (None, "0")),
+                    _on(views, macro),
                 )
 
 
@@ -214,9 +214,9 @@ def _macro_of_one_lane(project: Project, views: Sequence[LaneView]) -> str | Non
     return None
 
 
-def _on(views: Sequence[LaneView], macro: str | None) -> tuple[str, ...]:
+def _on(views: Sequence[LaneView], macro: str) -> tuple[str, ...]:
     """The lanes that have a macro."""
-    return tuple(view.id for view in views if macro is None or view.lane.macros.get(macro) not in (None, "0"))
+    return tuple(view.id for view in views if view.lane.macros.get(macro) not in (None, "0"))
 
 
 def _has_twin(project: Project, path: str, name: str) -> bool:
@@ -271,7 +271,10 @@ def identities(report: checking.Report) -> Counter[tuple[str, str, str, str]]:
 
 
 class Verdicts:
-    """What the compilers said of each mutant, kept in a file: by key, the broken lane and the error, or nothing."""
+    """What the compilers said of each mutant, kept in a file: by key, the lane that no longer builds, or null.
+
+    The compiler's own words are told but not kept: they quote the tree.
+    """
 
     def __init__(self, file: Path | None, judge: Judge | None) -> None:
         self._file = file
@@ -287,10 +290,11 @@ class Verdicts:
             return self._known[mutant.key]
         if self._judge is None:
             return "not judged" if self._file is None else None
-        self._known[mutant.key] = self._judge.broken(project, mutant, lambda: broken(root, mutant))
+        said = self._judge.broken(project, mutant, lambda: broken(root, mutant))
+        self._known[mutant.key] = None if said is None else said.partition(":")[0]
         if self._file is not None:
             self._file.write_text(json.dumps(self._known, indent=0, sort_keys=True) + "\n")
-        return self._known[mutant.key]
+        return said
 
 
 @contextlib.contextmanager
