@@ -143,10 +143,16 @@ SERVED = {"commands": {"server": "bench-serve --json {options}"}, "options": "--
 
 
 def test_a_metric_may_come_of_a_further_command(context: GateContext) -> None:
-    ttft = {"path": "ttft.p50", "direction": "lower", "of": "server"}
-    head = Bencher(change=lambda document: document.update(ttft={"p50": 0.25}))
-    result = measure(context, head, None, metrics=CONFIG["metrics"] | {"ttft": ttft}, figures=2, **SERVED)
-    assert result.measurements["metrics"]["ttft"]["median"] == 0.25
+    served = {"path": "ms", "direction": "lower", "of": "server"}
+    plain = served | {"of": None}
+
+    def told(document: dict[str, Any]) -> None:
+        document["ms"] = 250 if head.commands[-1].startswith("bench-serve") else 4
+
+    head = Bencher(change=told)
+    metrics = {"plain": plain, "served": served}
+    result = measure(context, head, None, metrics=metrics, figures=2, **SERVED)
+    assert {name: one["median"] for name, one in result.measurements["metrics"].items()} == {"plain": 4, "served": 250}
     assert head.commands == ["bench --json --batch 1", "bench-serve --json --batch 1"] * 3
 
 
