@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 import threading
 from collections.abc import Callable, Iterator
@@ -57,8 +56,10 @@ def test_a_card_that_is_not_there_is_refused_in_one_line(fenced: Make) -> None:
 
 
 def test_nvidia_cards_without_their_container_toolkit_are_refused_in_one_line(fenced: Make, daemon: Daemon) -> None:
-    if daemon.podman or any("nvidia" in name for name in daemon.client.info().get("Runtimes", {})):
-        pytest.skip("this daemon hands on NVIDIA cards, or does not know the request")
+    if daemon.podman:
+        pytest.skip("podman does not know docker's request for cards")
+    if any("nvidia" in name for name in daemon.client.info().get("Runtimes", {})):
+        pytest.skip("the NVIDIA container toolkit is installed here, so nothing is refused")
     with pytest.raises(EnvironmentMissing, match="can't hand on NVIDIA cards; install the NVIDIA container toolkit"):
         fenced(Fence(nvidia=("0",))).start()
 
@@ -75,8 +76,7 @@ def test_a_device_comes_in_with_the_group_that_owns_it(fenced: Make) -> None:
     assert set(groups_of([str(device)])) <= groups
 
 
-def test_the_groups_are_those_that_own_the_device_files(tmp_path: Path) -> None:
-    owners = {path.stat().st_gid for path in Path("/dev").iterdir() if stat.S_ISCHR(path.stat().st_mode)} - {0}
-    found = groups_of([str(path) for path in Path("/dev").iterdir() if path.exists() and not path.is_dir()])
-    assert set(found) == owners
-    assert os.getgid() not in found or os.getgid() in owners
+def test_the_groups_are_those_that_own_the_device_files() -> None:
+    files = [path for path in Path("/dev").iterdir() if path.exists() and not path.is_dir()]
+    owners = {path.stat().st_gid for path in files if stat.S_ISCHR(path.stat().st_mode)} - {0}
+    assert set(groups_of([str(path) for path in files])) == owners

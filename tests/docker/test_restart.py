@@ -26,6 +26,7 @@ class OwnDaemon:
         self.url = f"unix://{folder}/docker.sock"
         self.log = folder / "dockerd.log"
         self._process: subprocess.Popen[bytes] | None = None
+        self._ran_before = False
 
     def start(self) -> None:
         binary = shutil.which("dockerd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
@@ -37,12 +38,17 @@ class OwnDaemon:
         command = ["unshare", "--net", binary, *places, "--pidfile", f"{self.folder}/pid", *network]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
-        wait_for(self._answers, 60)
+        wait_for(self._has_ended_or_answers, 60)
+        if self._process.poll() is None:
+            return
+        why = f"a second daemon can't run here: {''.join(self.log.read_text().splitlines()[-1:]) or 'it said nothing'}"
+        assert not self._ran_before, why
+        pytest.skip(why)
 
-    def _answers(self) -> bool:
+    def _has_ended_or_answers(self) -> bool:
         assert self._process is not None
         if self._process.poll() is not None:
-            pytest.skip(f"a second daemon can't run here: {self.log.read_text().splitlines()[-1]}")
+            return True
         return (self.folder / "docker.sock").exists() and self.client().ping() is True
 
     def client(self) -> docker.APIClient:
@@ -52,7 +58,7 @@ class OwnDaemon:
         if self._process is not None:
             self._process.terminate()
             self._process.wait(60)
-            self._process = None
+            self._process, self._ran_before = None, True
 
 
 @pytest.fixture
