@@ -328,22 +328,29 @@ class Project:
             lambda view: LaneNames(self._index, lambda number: self._slices[number][0], self._lane_slices[view.id]),
         )
 
-    def functions(self, view: LaneView) -> Lazy[tuple[str, Function]]:
-        """By name: every function that a file of the lane declares, uncertain ones included."""
+    def _by_name(self, kind: str, view: LaneView, declared: Callable[[str, str], list[Made]]) -> Lazy[Made]:
+        """What the files of a lane declare: `declared` gives a file's own under a name."""
 
-        def make(view: LaneView) -> Lazy[tuple[str, Function]]:
+        def make(view: LaneView) -> Lazy[Made]:
             held = self.names(view)
             return Lazy(
-                lambda name: held.has("functions", name),
-                lambda name: [
-                    (path, self._with_open_end(function))
-                    for path in held.files("functions", name)
-                    for function in self.facts(view, path).functions
-                    if function.name == name
-                ],
+                lambda name: held.has(kind, name),
+                lambda name: [entry for path in held.files(kind, name) for entry in declared(path, name)],
             )
 
-        return self.once("functions", view, make)
+        return self.once(kind, view, make)
+
+    def functions(self, view: LaneView) -> Lazy[tuple[str, Function]]:
+        """By name: every function that a file of the lane declares, uncertain ones included."""
+        return self._by_name(
+            "functions",
+            view,
+            lambda path, name: [
+                (path, self._with_open_end(function))
+                for function in self.facts(view, path).functions
+                if function.name == name
+            ],
+        )
 
     def _with_open_end(self, function: Function) -> Function:
         """A macro in a parameter list stands for any number of parameters."""
@@ -364,20 +371,11 @@ class Project:
 
     def classes(self, view: LaneView) -> Lazy[Class]:
         """By name: every class with a body in a file of the lane."""
-
-        def make(view: LaneView) -> Lazy[Class]:
-            held = self.names(view)
-            return Lazy(
-                lambda name: held.has("classes", name),
-                lambda name: [
-                    entry
-                    for path in held.files("classes", name)
-                    for entry in self.facts(view, path).classes
-                    if entry.name == name
-                ],
-            )
-
-        return self.once("classes", view, make)
+        return self._by_name(
+            "classes",
+            view,
+            lambda path, name: [entry for entry in self.facts(view, path).classes if entry.name == name],
+        )
 
     def function_types(self, view: LaneView, name: str) -> list[FunctionType]:
         """The named function pointer types of a name."""
@@ -390,20 +388,13 @@ class Project:
 
     def macro_names(self, view: LaneView) -> Lazy[tuple[str, Define, int]]:
         """By name: every macro that a file of the lane defines, with its Life."""
-
-        def make(view: LaneView) -> Lazy[tuple[str, Define, int]]:
-            held = self.names(view)
-            return Lazy(
-                lambda name: held.has("macros", name),
-                lambda name: [
-                    (path, define, life)
-                    for path in held.files("macros", name)
-                    for define, life in view.slice(path).defines
-                    if define.name == name
-                ],
-            )
-
-        return self.once("macros", view, make)
+        return self._by_name(
+            "macros",
+            view,
+            lambda path, name: [
+                (path, define, life) for define, life in view.slice(path).defines if define.name == name
+            ],
+        )
 
     def scopes(self, view: LaneView) -> Scopes:
         return self.once(
