@@ -94,6 +94,16 @@ def test_a_function_added_to_a_unit_concerns_the_unit_and_what_it_reads(port: Pa
     assert not [path for path in concerned[1] if path.endswith((".cpp", ".cu", ".hip")) and path != "src/main.cpp"]
 
 
+def test_a_changed_header_concerns_whoever_reads_it(port: Path, concerned: Concerned) -> None:
+    (port / "src/cpu/a.h").write_text("inline int once(int value) { return value; }\n")
+    (port / "src/cpu/b.h").write_text('#include "a.h"\n')
+    (port / "src/cpu/b.cpp").write_text('#include "b.h"\nint four() { return 4; }\n')
+    _check(port)
+    _edit(port / "src/cpu/a.h", lambda text: text.replace("return value;", "return value + 1;"))
+    _check(port)
+    assert concerned[1] == {"src/cpu/a.h", "src/cpu/b.h", "src/cpu/b.cpp"}
+
+
 def test_a_changed_signature_concerns_the_files_that_name_it(port: Path, concerned: Concerned) -> None:
     (port / "src/cpu/a.cpp").write_text("int twice(int value) { return 2 * value; }\n")
     (port / "src/cpu/b.cpp").write_text("int twice(int value);\nint four() { return twice(2); }\n")

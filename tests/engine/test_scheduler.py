@@ -186,6 +186,36 @@ class Device(FakeRunner):
         return pending
 
 
+class NoMask:
+    """A grammar that allows every token, and notes what it was told before each mask."""
+
+    error = ""
+
+    def __init__(self) -> None:
+        self.accepted: list[int] = []
+        self.masked_after: list[int] = []
+
+    def mask(self) -> Any:
+        self.masked_after.append(len(self.accepted))
+        return None
+
+    def accept(self, token_id: int) -> bool:
+        self.accepted.append(token_id)
+        return False
+
+
+@pytest.mark.parametrize("mode", ["plain", "lagged", "mirror"])
+def test_a_grammar_knows_every_token_before_the_next_is_masked(mode: str) -> None:
+    engine = Engine(mirror=mode == "mirror", lagged=mode != "plain")
+    grammar = NoMask()
+    free = engine.add([1, 2], 12)
+    bound = engine.add([3, 4, 5], 8, grammar=grammar)
+    engine.run()
+    assert free.completion.token_ids == expected_output([1, 2], 12, frozenset())
+    assert bound.completion.token_ids == grammar.accepted == expected_output([3, 4, 5], 8, frozenset())
+    assert grammar.masked_after == list(range(8))
+
+
 @pytest.mark.parametrize("mirror", [True, False])
 def test_with_the_mirror_no_launch_waits_for_sampled_tokens(mirror: bool) -> None:
     """The device always has its next step before the host asks for the tokens of the last one."""

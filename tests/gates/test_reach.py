@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from greenlane.gates import reach, witness
 from greenlane.gates.contract import GateContext, Ran
@@ -78,8 +80,15 @@ def test_code_that_no_run_reaches_is_inert(engine: EngineDouble, context: GateCo
     assert run(engine, context, must_reach=[], watch=["ported_kernel", "combine"]).outcome is Outcome.PASS
 
 
-def test_an_engine_without_counters_is_void_until_a_witness_counts(engine: EngineDouble, context: GateContext) -> None:
-    engine.breakage = lambda document, words, env: document.pop("kernel_launches")
+@pytest.mark.parametrize(
+    "without",
+    [lambda document: document.pop("kernel_launches"), lambda document: document.update(kernel_launches=None)],
+    ids=["absent", "null"],
+)
+def test_an_engine_without_counters_is_void_until_a_witness_counts(
+    without: Callable[[dict[str, Any]], object], engine: EngineDouble, context: GateContext
+) -> None:
+    engine.breakage = lambda document, words, env: without(document)
     result = run(engine, context)
     assert result.outcome is Outcome.VOID and "only: true" in reason(result)
 

@@ -160,4 +160,5 @@ def test_required_lanes_are_all_that_can_be_built_here_unless_named(small: str, 
     hosted = small.replace("{compiler: clang}", "{compiler: clang, hosted_only: needs another system}")
     assert "cpu-clang" not in compiled(hosted).matrix.required
     assert len(compiled(hosted).matrix.required) == 5
+    assert "cpu-sanitize" not in compiled(small.replace("tags: [slow]", "tags: [nightly]")).matrix.required
     assert compiled(small + 'required: ["cpu*"]\n').matrix.required == ("cpu", "cpu-clang", "cpu-sanitize")
