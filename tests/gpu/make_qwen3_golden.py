@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,7 +29,7 @@ METADATA = {
 }
 
 
-def main() -> None:
+def make() -> dict[str, Any]:
     made = qwen3.weights()
     tensors = {name: torch.from_numpy((bits.astype(np.uint32) << 16).view(np.float32)) for name, bits in made.items()}
     model = Transformer(Checkpoint(METADATA, tensors))
@@ -42,8 +43,13 @@ def main() -> None:
         "version": torch.__version__,
         "command": "python -m tests.gpu.make_qwen3_golden",
     }
-    FILE.write_text(dumps({"weights_sha256": qwen3.digest(made), "oracle": oracle, "requests": requests}))
-    print(json.dumps({request["name"]: request["smallest_margin"] for request in requests}))
+    return {"weights_sha256": qwen3.digest(made), "oracle": oracle, "requests": requests}
+
+
+def main() -> None:
+    golden = make()
+    FILE.write_text(dumps(golden))
+    print(json.dumps({request["name"]: request["smallest_margin"] for request in golden["requests"]}))
 
 
 if __name__ == "__main__":
