@@ -18,7 +18,7 @@ def bring(box: Box) -> str:
     """Copies the tables alone: the package around them is not needed. The folder that holds them."""
     found = importlib.util.find_spec("tinygrad")
     if found is None or found.origin is None:
-        pytest.skip("no tinygrad: `pip install --no-deps tinygrad==0.14.0` brings AMD's pseudo-code")
+        pytest.skip("no tinygrad, which carries AMD's pseudo-code: `nox -s tests-docker` installs it")
     home = Path(found.origin).parents[1]
     tables = [
         path.relative_to(home) for path in (home / FOLDER).rglob("*.py") if path.stem in ("common", "enum", "str_pcode")
