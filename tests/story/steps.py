@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from greenlane.matrix.model import Stage
-from tests.story.telling import Telling
+from tests.story.telling import OR_HIP, Telling
 
 CLAIMED = """\
 ## ROCm: keep the sampled tokens on the device
@@ -106,7 +106,7 @@ def rebase(told: Telling) -> Comment:
     matrix = told.matrix.read_text()
     told.branch("change", "main")
     told.lay()
-    _skip_empty(told, "#if defined(PORT_CUDA) || defined(PORT_HIP)\n")
+    _skip_empty(told, f"#if defined(PORT_CUDA){OR_HIP}\n")
     told.matrix.write_text(matrix)
     told.commit("rebased", "Port the device mirror to HIP")
     told.run(card="gfx1151", merge=True)

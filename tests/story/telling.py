@@ -37,6 +37,8 @@ IDENTITY = {
     for what, text in (("NAME", "somebody"), ("EMAIL", "somebody@localhost"))
 }
 ROCM_FILES = ("include/vt/rocm/combine_tokens.h", "src/rocm/combine_tokens.hip", "src/rocm/platform.cpp")
+BY_VENDOR = re.compile(r"#if defined\(PORT_CUDA\)\n(.*?)#else\n.*?#endif\n", re.DOTALL)  # CUDA's part, then HIP's
+OR_HIP = " || defined(PORT_HIP)"
 LANES = (
     "cpu", "cuda-sm_80", "cuda-sm_90", "rocm-gfx1100", "rocm-gfx1151", "rocm-gfx1201", "tools", "tools-static",
 )  # fmt: skip
@@ -58,10 +60,16 @@ class Telling:
         return Ledger(self.root / ".greenlane" / "ledger")
 
     def begin(self) -> None:
-        """main before the port: the fixture without the ROCm mirror."""
+        """main before the port: the fixture without the ROCm mirror. Its ROCm platform is what the CPU's still is."""
         shutil.copytree(PORT, self.root, ignore=shutil.ignore_patterns("variants", "expected.json", "README.md"))
         for name in ROCM_FILES:
             (self.root / name).unlink()
+        runner = self.root / "src" / "runner.cpp"
+        runner.write_text(BY_VENDOR.sub(r"\1", runner.read_text()).replace(OR_HIP, ""))
+        platform = (self.root / "src" / "cpu" / "platform.cpp").read_text()
+        (self.root / "src" / "rocm" / "platform.cpp").write_text(
+            platform.replace("CPU", "ROCm platform").replace("Cpu", "Rocm").replace('"cpu"', '"rocm"')
+        )
         shutil.copytree(HERE / "project", self.root, dirs_exist_ok=True)
         (self.root / ".gitignore").write_text(".greenlane\n")
         git(self.root, "init", "-q", "-b", "main")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import io
 import re
 import shutil
@@ -67,9 +68,11 @@ def claim(comment: Comment, start: str) -> str:
 def test_a_reviewer_reads_what_was_approved(step: str, told: tuple[Telling, dict[str, Comment]]) -> None:
     telling, comments = told
     shown = normalised(comments[step].text, telling.commits)
-    assert shown == (GOLDEN / f"{step}.md").read_text(), (
-        "python tests/story/regenerate.py writes them again, to be read"
+    golden = (GOLDEN / f"{step}.md").read_text()
+    lines = difflib.unified_diff(
+        golden.splitlines(), shown.splitlines(), f"golden/{step}.md", "as told now", lineterm=""
     )
+    assert shown == golden, "\n".join(("what is meant goes into the golden by hand:", *lines))
 
 
 def test_1_a_wrapper_of_nine_parameters_is_red_in_every_lane_that_calls_it_with_twelve(

@@ -1,6 +1,7 @@
 #!/bin/sh
 # build.sh BACKEND SOURCE BUILD: one backend by the host's g++. GPU sources are compiled against the stand-in headers
-# beside this file, which run a kernel as a loop: they stand for a toolkit that the machine need not have.
+# beside this file, which run a kernel as a loop: they stand for a toolkit that the machine need not have. HIP names
+# everything as CUDA does, so its header is CUDA's with the names changed.
 set -e
 backend=$1 source=$2 build=$3
 toolkit=$source/toolkit
@@ -8,12 +9,16 @@ mkdir -p "$build"
 flags="-std=c++20 -O0 -Wall -Wextra -Werror -I$source/include"
 case $backend in
   cuda) flags="$flags -DPORT_CUDA -I$toolkit/cuda -I$toolkit" kernels=$source/src/cuda/combine_tokens.cu ;;
-  rocm) flags="$flags -DPORT_HIP -I$toolkit/hip -I$toolkit" kernels=$source/src/rocm/combine_tokens.hip ;;
+  rocm)
+    mkdir -p "$build/toolkit/hip"
+    sed 's/cuda/hip/g; s/CUDA/HIP/g' "$toolkit/cuda/cuda_runtime.h" > "$build/toolkit/hip/hip_runtime.h"
+    flags="$flags -DPORT_HIP -I$build/toolkit -I$toolkit" kernels=$source/src/rocm/combine_tokens.hip
+    ;;
   *) kernels= ;;
 esac
 
 # What was compiled before from the same bytes is not compiled again, in whichever lane it was.
-common=$(cat "$0" "$source"/include/vt/*.h "$source"/include/vt/"$backend"/* "$toolkit"/*.h "$toolkit/$backend"/* 2>/dev/null || true)
+common=$(cat "$0" "$source"/include/vt/*.h "$source"/include/vt/"$backend"/* "$toolkit"/*.h "$toolkit"/cuda/* 2>/dev/null || true)
 objects=
 compile() {  # FILE
   object=$build/$(basename "$1").o
