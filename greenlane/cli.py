@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from greenlane import __version__
-from greenlane.errors import GreenlaneError
+from greenlane.errors import EnvironmentMissing, GreenlaneError
 
 Verb = Callable[[argparse.Namespace], int]
 
@@ -59,6 +59,7 @@ def doctor(arguments: argparse.Namespace) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    _on_linux()
     from greenlane.lanes import run
 
     code = run.command(arguments)
@@ -76,6 +77,7 @@ def check(arguments: argparse.Namespace) -> int:
 
 
 def shell(arguments: argparse.Namespace) -> int:
+    _on_linux()
     from greenlane.lanes import shell
 
     return shell.command(arguments)
@@ -88,18 +90,21 @@ def logs(arguments: argparse.Namespace) -> int:
 
 
 def reproduce(arguments: argparse.Namespace) -> int:
+    _on_linux()
     from greenlane.lanes import reproduce
 
     return reproduce.command(arguments)
 
 
 def images(arguments: argparse.Namespace) -> int:
+    _on_linux()
     from greenlane.lanes import images
 
     return images.command(arguments)
 
 
 def anchors(arguments: argparse.Namespace) -> int:
+    _on_linux()
     from greenlane.lanes import anchors
 
     return anchors.command(arguments)
@@ -138,9 +143,19 @@ def report(arguments: argparse.Namespace) -> int:
 
 
 def emulate(arguments: argparse.Namespace) -> int:
+    _on_linux()
     from greenlane.emulator import command
 
     return command.command(arguments)
+
+
+def _on_linux() -> None:
+    """For verbs that run lanes: process groups, locks and limits are those of Linux."""
+    if sys.platform != "linux":
+        raise EnvironmentMissing(
+            f"lanes run on Linux, and this is {sys.platform}; use WSL or a Linux machine "
+            "(list, explain, check, init and ci render work everywhere)"
+        )
 
 
 def parser() -> argparse.ArgumentParser:

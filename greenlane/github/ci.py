@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 
-from greenlane.github import gate, keep, plan, workflows
+MODULES = {"render": "workflows", "plan": "plan", "gate": "gate", "keep": "keep"}  # each imported when called
 
 
 def command(arguments: argparse.Namespace) -> int:
-    return VERBS[arguments.action](arguments)
-
-
-VERBS = {"render": workflows.command, "plan": plan.command, "gate": gate.command, "keep": keep.command}
+    return int(importlib.import_module(f"greenlane.github.{MODULES[arguments.action]}").command(arguments))

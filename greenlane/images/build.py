@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -21,6 +20,7 @@ from typing import Any
 
 from greenlane.errors import EnvironmentMissing, LaneRed
 from greenlane.images.inputs import Inputs
+from greenlane.record.lock import locked
 
 LABEL = "greenlane.inputs"
 PROJECT = "greenlane.project"
@@ -79,7 +79,7 @@ def ensure(
     cancel: Callable[[], bool] = lambda: False,
 ) -> tuple[str, bool]:
     """The hex id of the image, and whether it had to be built. Two builds of one image wait for each other."""
-    with _one_builder(state, inputs):
+    with locked(state / "images" / f"{inputs.digest()[:16]}.lock"):
         known = find(client, inputs)
         if known is not None:
             return known, False
@@ -178,15 +178,6 @@ def _context(inputs: Inputs) -> Iterator[Path]:
             source = inputs.dockerfile.parent / path
             file.chmod(0o755 if source.exists() and os.access(source, os.X_OK) else 0o644)
         yield folder
-
-
-@contextmanager
-def _one_builder(state: Path, inputs: Inputs) -> Iterator[None]:
-    folder = state / "images"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f"{inputs.digest()[:16]}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 @cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +13,7 @@ from typing import Any
 from greenlane.errors import EnvironmentMissing
 from greenlane.ledger.admission import sortable
 from greenlane.ledger.planted import refuse_tracked
+from greenlane.record.lock import locked
 from greenlane.record.model import Record, StageResult
 
 VERSION = 2
@@ -157,17 +157,14 @@ class Index:
         """Make sure, once per process, that there is a sound index; one process at a time builds it."""
         if not self._sound:
             refuse_tracked(self.path.parent.absolute())
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.with_suffix(".lock").open("w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            with locked(self.path.with_suffix(".lock")):
                 if not self._usable():
                     self._build()
             self._sound = True
         yield
 
     def _rebuild_damaged(self) -> None:
-        with self.path.with_suffix(".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with locked(self.path.with_suffix(".lock")):
             self._build()
 
     def _usable(self) -> bool:
