@@ -51,7 +51,7 @@ def _sections(review: Review) -> Iterator[Section]:
     yield Section("merge", sections.conflicts(review), 90, _left_out("list of conflicts"))
     if open_findings:
         yield Section("findings", sections.findings(review), 85, _left_out("list of findings"))
-    yield from _red_sections(reds, review.head)
+    yield from _red_sections(reds, review)
     yield Section(
         "table", "### Lanes\n\n" + sections.lane_table(lanes[:TABLE_LANES], review.head), 70, _short_table(lanes)
     )
@@ -70,12 +70,12 @@ def _left_out(what: str) -> str:
     return f"_The {what} is left out, since it is too long; the full report has it._"
 
 
-def _red_sections(reds: list[LaneReview], head: str) -> Iterator[Section]:
-    groups = sections.groups(reds)
+def _red_sections(reds: list[LaneReview], review: Review) -> Iterator[Section]:
+    groups = sections.groups(reds, review.systemic)
     for position, lanes in enumerate(groups[:RED_GROUPS]):
         name = ", ".join(lane.id for lane in lanes[:3])
         short = f"- {sections.SIGN[lanes[0].verdict]} {sections.named([lane.id for lane in lanes])} {lanes[0].verdict}"
-        yield Section(f"red {name}", sections.red_group(lanes, head), 80 - position, short)
+        yield Section(f"red {name}", sections.red_group(lanes, review.head, review.systemic), 80 - position, short)
     rest = [lane.id for lanes in groups[RED_GROUPS:] for lane in lanes]
     if rest:
         yield Section("more reds", f"{sections.counted(len(rest), 'more red lane')}: {sections.named(rest, 40)}", 79)

@@ -19,6 +19,7 @@ from greenlane.review.model import (
     LaneReview,
     Review,
     StageView,
+    Systemic,
     Verdict,
 )
 
@@ -45,7 +46,6 @@ CLAIM_WORD = {
 ORDER = tuple(SIGN)  # of the lane table; green lanes come last
 ON_DEVICE = ("ran-on-family", "ran-on-target")
 NOTHING = (Outcome.NOT_RUN, Outcome.BLOCKED)
-SYSTEMIC = 5  # one cause across more lanes than this is called so
 MOST_FINDINGS = 20
 MOST_PLACES = 6  # of one finding
 MOST_CHANGES = 40
@@ -119,7 +119,8 @@ def findings(review: Review) -> str:
     if not red:
         notes = counted(len(review.findings), "note") + " of the checks"
         return folded(notes, "\n".join(lines)) if lines else ""
-    again = f"Again, without a compiler: {code('greenlane check')} at {code(review.head[:12])}."
+    lane = next((one for found in red for one in found.lanes), "LANE")
+    again = f"Again, without a compiler: {code('greenlane check')} at {code(review.head)}, or {code(f'nox -s {lane}')}."
     return "\n".join(("### What the checks found", "", *lines, "", again))
 
 
@@ -216,15 +217,19 @@ def _stage(lane: LaneReview, name: str) -> StageView | None:
     return next((stage for stage in lane.stages if stage.stage == name), None)
 
 
-def groups(reds: Sequence[LaneReview]) -> list[list[LaneReview]]:
+def groups(reds: Sequence[LaneReview], systemic: Sequence[Systemic] = ()) -> list[list[LaneReview]]:
     """Lanes that fail alike are told together; those that the checks keep red are told by their findings."""
     found: dict[tuple[str, ...], list[LaneReview]] = {}
+    events = {event.fingerprint for event in systemic}
     for lane in reds:
         stage = red_stage(lane)
         if stage is not None and stage.stage == "check" and lane.findings:
             continue
-        alike = (lane.fingerprint,) if lane.fingerprint else (lane.id,)
-        found.setdefault((lane.verdict, stage.stage if stage else "", *alike), []).append(lane)
+        if lane.fingerprint in events:
+            alike: tuple[str, ...] = (str(lane.fingerprint),)
+        else:
+            alike = (lane.verdict, stage.stage if stage else "", lane.fingerprint or lane.id)
+        found.setdefault(alike, []).append(lane)
     return list(found.values())
 
 
@@ -234,13 +239,15 @@ def red_stage(lane: LaneReview) -> StageView | None:
     return next((stage for stage in lane.stages if stage.outcome.is_red), None) or next(undecided, None)
 
 
-def red_group(lanes: Sequence[LaneReview], head: str) -> str:
+def red_group(lanes: Sequence[LaneReview], head: str, systemic: Sequence[Systemic] = ()) -> str:
     """What a person needs to mend a red: the error, where, how to see it again, what the checks say of it."""
     lane = lanes[0]
     stage = red_stage(lane)
     who = named([one.id for one in lanes])
-    cause = f"one cause in {len(lanes)} lanes: " if len(lanes) > SYSTEMIC else ""
-    parts = [f"#### {SIGN[lane.verdict]} {cause}{who}: {lane.verdict}{_where(stage)}", sentence(lane.reason)]
+    one_event = any(event.fingerprint == lane.fingerprint for event in systemic)
+    cause = f"one cause in {len(lanes)} lanes: " if one_event else ""
+    verdicts = ", ".join(dict.fromkeys(str(one.verdict) for one in lanes))
+    parts = [f"#### {SIGN[lane.verdict]} {cause}{who}: {verdicts}{_where(stage)}", sentence(lane.reason)]
     if stage and (stage.message or stage.reason) and not _is_told(stage, lane.reason):
         parts.append(block(stage.message or str(stage.reason)))
     explained = "\n".join(f"- {finding}" for finding in _explaining(lane, stage))
@@ -259,10 +266,10 @@ def _where(stage: StageView | None) -> str:
 
 
 def _again(lane: LaneReview, head: str) -> str:
-    image = f", image {code(lane.image[:19])}" if lane.image else ""
+    image = f", image {code(lane.image)}" if lane.image else ""
     record = f", or {code(f'greenlane reproduce {lane.record[:12]}')}" if lane.record else ""
     mark = f". Fingerprint {code(lane.fingerprint)}" if lane.fingerprint else ""
-    return f"Again: {code(f'nox -s {lane.id}')} at {code(head[:12])}{image}{record}{mark}."
+    return f"Again: {code(f'nox -s {lane.id}')} at {code(head)}{image}{record}{mark}."
 
 
 def _explaining(lane: LaneReview, stage: StageView | None) -> list[str]:
