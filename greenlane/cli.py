@@ -274,8 +274,8 @@ def _review_verbs(verbs: argparse._SubParsersAction) -> None:  # type: ignore[ty
     command.add_argument("--run", type=_number, metavar="ID", help="keep: the workflow run whose records are kept")
 
     command = _verb(verbs, "ledger", ledger, "look after the records")
-    command.add_argument("action", choices=("ls", "export", "import", "gc", "reindex"))
-    command.add_argument("--lane", metavar="LANE", help="ls: only this lane")
+    command.add_argument("action", choices=("ls", "history", "export", "import", "gc", "reindex"))
+    command.add_argument("--lane", metavar="LANE", help="ls, history: only this lane")
     command.add_argument("--ref", metavar="REF", help="export, import: the git ref (refs/greenlane/ledger)")
     command.add_argument("--from", dest="source", type=Path, metavar="DIR", help="import: a folder of record files")
     command.add_argument("--trust", choices=("fork", "runner"), help="import --from: how far they are trusted (fork)")

@@ -1,4 +1,4 @@
-"""`greenlane ledger ls|export|import|gc|reindex`."""
+"""`greenlane ledger ls|history|export|import|gc|reindex`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from greenlane.errors import MatrixError
-from greenlane.ledger import ref, retention
+from greenlane.ledger import past, ref, retention
 from greenlane.ledger.artifacts import take
 from greenlane.ledger.store import Ledger
 from greenlane.record.git import commit_of
@@ -27,6 +27,13 @@ def ls(ledger: Ledger, root: Path, arguments: argparse.Namespace) -> int:
     for row in ledger.rows(**where):
         head = row.head[:10] + ("+" if row.dirty else " ")  # + marks a dirty tree
         print(f"{row.id[:12]}  {row.started:20}  {row.lane:24} {row.outcome:9} {head}  {' '.join(row.evidence)}")
+    return 0
+
+
+def history(ledger: Ledger, root: Path, arguments: argparse.Namespace) -> int:
+    lanes = [arguments.lane] if arguments.lane else sorted({row.lane for row in ledger.rows()})
+    for lane in lanes:
+        print("\n  ".join((lane, *past.told(ledger, lane))))
     return 0
 
 
@@ -74,4 +81,4 @@ def _told(done: str, refused: list[str]) -> int:
     return 1 if refused else 0
 
 
-VERBS = {"ls": ls, "export": export, "import": import_, "gc": gc, "reindex": reindex}
+VERBS = {"ls": ls, "history": history, "export": export, "import": import_, "gc": gc, "reindex": reindex}

@@ -46,16 +46,6 @@ def flake_rate(ledger: Ledger, lane: str, stage: Stage) -> FlakeRate:
     return FlakeRate(inputs=len(counts), flaky=sum(1 for passed, failed in counts if passed and failed))
 
 
-def first_seen(ledger: Ledger, lane: str, stage: Stage, fingerprint: str) -> tuple[str, str] | None:
-    """(start time, commit) of the oldest record that shows this red: a known red's age."""
-    query = """
-        select r.started, r.head from stages s join records r on r.id = s.record
-        where s.lane = ? and s.stage = ? and s.fingerprint = ? and s.fingerprint != '' and r.trust != 'fork'
-          and r.started != '' order by r.started limit 1"""
-    found = ledger.index.select(query, (lane, stage, fingerprint))
-    return (str(found[0][0]), str(found[0][1])) if found else None
-
-
 def first_seen_of(ledger: Ledger, fingerprints: Collection[str]) -> dict[tuple[str, str, str], str]:
     """(lane, stage, fingerprint) -> start time of the oldest record that shows it, for many reds at once."""
     query = """

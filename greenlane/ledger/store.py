@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import os
-import tempfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -179,17 +179,18 @@ def _one_line(text: str) -> str:
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Write, fsync, rename: after a crash the file is whole or absent."""
+    """Write, fsync, rename: after a crash the file is whole or absent. Its mode is that of any new file."""
+    part = path.with_name(f".{uuid.uuid4().hex}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", suffix=".part", delete=False) as part:
-            try:
-                part.write(content)
-                part.flush()
-                os.fsync(part.fileno())
-                Path(part.name).rename(path)
-            except BaseException:
-                Path(part.name).unlink(missing_ok=True)
-                raise
+        try:
+            with part.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
     except OSError as error:
         raise EnvironmentMissing(f"{path}: cannot be written: {error.strerror}; free space or mend rights") from error

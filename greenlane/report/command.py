@@ -49,7 +49,6 @@ def as_json(records: Sequence[Record]) -> str:
 def show(text: str, output: Path | None) -> None:
     if output:
         write_durably(output, text.encode())
-        output.chmod(0o644)  # made to be read by others
     else:
         sys.stdout.write(text)
 

@@ -76,8 +76,6 @@ def command(arguments: argparse.Namespace) -> int:
         return _differs(before, after, arguments.into)
     write_durably(file, (known.model_dump_json(indent=1, exclude_defaults=True) + "\n").encode())
     write_durably(arguments.into, after.encode())
-    for path in (file, arguments.into):
-        path.chmod(0o644)
     return 0
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from greenlane.cli import main
 from greenlane.errors import EnvironmentMissing
 from greenlane.ledger import Ledger, history, retention
 from greenlane.matrix.model import Evidence, Stage
@@ -39,9 +40,9 @@ def test_a_dirty_tree_says_nothing_about_flakes(record: Make, ledger: Ledger) ->
 def test_the_age_of_a_red_is_that_of_its_first_record(record: Make, ledger: Ledger) -> None:
     for day in (3, 1, 2):
         ledger.put(record(head=str(day) * 40, started=f"2026-01-0{day}T00:00:00Z", **stages(Outcome.FAIL)))
-    assert history.first_seen(ledger, "cpu", Stage.TEST, "f1") == ("2026-01-01T00:00:00Z", "1" * 40)
-    assert history.first_seen(ledger, "cpu", Stage.TEST, "other") is None
-    assert history.first_seen(ledger, "cpu", Stage.TEST, "") is None
+    ledger.put(record(head="4" * 40, started="2025-12-01T00:00:00Z", trust="fork", **stages(Outcome.FAIL)))
+    assert history.first_seen_of(ledger, {"f1", "other"}) == {("cpu", "test", "f1"): "2026-01-01T00:00:00Z"}
+    assert history.first_seen_of(ledger, set()) == {}
 
 
 def test_the_last_run_on_the_target_is_found_behind_newer_builds(record: Make, ledger: Ledger) -> None:
@@ -58,6 +59,29 @@ def test_a_benchmark_series_runs_from_old_to_new(record: Make, ledger: Ledger) -
         bench = StageResult(stage=Stage.BENCH, outcome=Outcome.PASS, measurements=metrics)
         ledger.put(record(started=f"2026-01-0{day}T00:00:00Z", stages=(bench,)))
     assert [point.value for point in history.benchmark_series(ledger, "cpu", "decode_tokens_per_s")] == [40.0, 50.0]
+
+
+def test_a_lanes_past_is_told_in_lines(
+    record: Make, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metrics = {"metrics": {"decode": {"median": 40.0}}}
+    bench = StageResult(stage=Stage.BENCH, outcome=Outcome.PASS, measurements=metrics)
+    error = FirstError(message="m", fingerprint="f1")
+    red = StageResult(stage=Stage.TEST, outcome=Outcome.FAIL, first_error=error)
+    green = StageResult(stage=Stage.TEST, outcome=Outcome.PASS)
+    for day, test in enumerate((green, red, red), 1):
+        ledger.put(record(started=f"2026-01-0{day}T00:00:00Z", evidence=(Evidence.BUILT,), stages=(test, bench)))
+    monkeypatch.setattr("greenlane.ledger.command.Ledger", lambda _: ledger)
+    assert main(["ledger", "history", "--matrix", str(tmp_path / "matrix.yaml")]) == 0
+    lane, *lines = capsys.readouterr().out.splitlines()
+    assert lane == "cpu"
+    assert [" ".join(line.split()) for line in lines] == [
+        "built last at aaaaaaaaaa, 2026-01-03",
+        "test red since 2026-01-02",
+        "test 1 of 1 repeated inputs gave two answers (100%)",
+        "bench 0 of 1 repeated inputs gave two answers (0%)",
+        "decode 40 40 40",
+    ]
 
 
 def test_records_far_from_every_branch_are_collected(
